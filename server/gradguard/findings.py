@@ -1,0 +1,115 @@
+"""What every face of gradguard reports: findings, their places and the fixes they offer.
+
+Lines and columns count from 1; columns are code points. `end_column` is exclusive. All values are
+frozen, so they can be cached, compared and sent between threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Severity(str, Enum):
+    """How loud a finding is; the four levels of the language server protocol."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFORMATION = "information"
+    HINT = "hint"
+
+    @property
+    def rank(self) -> int:
+        """0 for error up to 3 for hint."""
+        return _RANKS[self]
+
+
+_RANKS = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFORMATION: 2, Severity.HINT: 3}
+
+
+class Certainty(str, Enum):
+    """How sure the engine is.
+
+    CERTAIN: every surviving path does it and no needed fact was unknown.
+    LIKELY: some path does it, or one needed fact is inferred from convention.
+    POSSIBLE: depends on unknown calls; shown on hover and with `--all` only.
+    OBSERVED: seen by the runtime monitor in a real run.
+    """
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    POSSIBLE = "possible"
+    OBSERVED = "observed"
+
+
+class Applicability(str, Enum):
+    """SAFE keeps values and gradients; UNSAFE may change numbers; MANUAL is shown, never applied by fix-all."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+    MANUAL = "manual"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A stretch of source text."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A second place that explains a finding, such as the op that saved the tensor."""
+
+    path: str
+    span: Span
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class FixPlan:
+    """What a fix would do, decided by the rule; `fixes` turns it into edits when asked.
+
+    kind: a name known to `gradguard.fixes` (`out-of-place`, `detach`, `no-grad`, ...).
+    span: the statement or expression the fix works on.
+    data: what the kind needs besides, as sorted name/value pairs of plain strings.
+    """
+
+    kind: str
+    title: str
+    applicability: Applicability
+    span: Span
+    data: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One reported mistake at its line."""
+
+    path: str
+    span: Span
+    code: str
+    name: str
+    severity: Severity
+    certainty: Certainty
+    message: str
+    related: tuple[Related, ...] = ()
+    fixes: tuple[FixPlan, ...] = ()
+    notes: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def sort_key(self) -> tuple[str, Span, str, str]:
+        """The one order in which findings are shown everywhere."""
+        return (self.path, self.span, self.code, self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A place where the analysis stopped early, so that silence there is not a promise."""
+
+    path: str
+    span: Span
+    message: str
