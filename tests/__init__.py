@@ -1,0 +1,1 @@
+"""Tests of gradguard; `tests.oracle` is the judge they all use."""
