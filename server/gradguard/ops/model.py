@@ -16,6 +16,8 @@ Conditions are written in a small language so that the data stays readable. A co
     other             the tensor in role `other` requires grad (grad mode on)
     p=2  p!=2         the argument equals / differs from that Python literal (None: not given)
     self.training=True  the attribute of the module equals that literal
+    input.ndim=2      the tensor in role `input` has that many dimensions (also `!=`)
+    ?                 decided by what this language cannot say (shapes, values): true or false
 
 Alias conditions add the facts `contiguous` (the source is contiguous), `same_dtype`, `same_device`,
 `same_shape`, `viewable` (the new shape can be had without a copy); joined by ` & ` as well.
@@ -56,6 +58,8 @@ class Param:
     keyword_only: bool = False
     optional: bool = False
     """May be passed as None."""
+    variadic: bool = False
+    """The values may also be given one by one: `x.view(2, 3)`, `torch.broadcast_tensors(a, b)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,8 @@ class Form:
     """One way of calling an op."""
 
     params: tuple[Param, ...]
+    given: Condition = ALWAYS
+    """What the values of the arguments must be for this form to apply (`return_indices=True`)."""
     results: tuple[str, ...] = ("result",)
     """Names of the results in order; more than one means a (named) tuple is returned."""
     field_names: tuple[str, ...] = ()

@@ -1,0 +1,204 @@
+"""Rows as compact JSON values and back.
+
+Fields that hold their default are left out. A parameter is one text, `name:kind`, followed by `?` when it may be
+None, `...` when its values may be given one by one, and `=default`; the text `*` stands before the first
+keyword-only parameter. A condition is a list of clauses, or absent when it is the default of its field.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from gradguard.ops.model import (
+    ALWAYS,
+    NEVER,
+    Alias,
+    AliasKind,
+    Condition,
+    Form,
+    Kind,
+    ModuleRow,
+    Op,
+    Param,
+    Saved,
+    Write,
+)
+
+Json = dict[str, Any]
+
+_PARAM = re.compile(
+    r"(?P<name>\w+):(?P<kind>[a-z]+)(?P<optional>\?)?(?P<variadic>\.\.\.)?(?:=(?P<default>.*))?", re.DOTALL
+)
+
+
+def encode_params(params: tuple[Param, ...]) -> list[str]:
+    out: list[str] = []
+    keyword = False
+    for p in params:
+        if p.keyword_only and not keyword:
+            out.append("*")
+            keyword = True
+        default = "" if p.default is None else f"={p.default}"
+        out.append(
+            f"{p.name}:{p.kind.value}{'?' if p.optional else ''}{'...' if p.variadic else ''}{default}"
+        )
+    return out
+
+
+def decode_params(texts: list[str]) -> tuple[Param, ...]:
+    """Raises ValueError naming the text that is no parameter."""
+    params: list[Param] = []
+    keyword = False
+    for text in texts:
+        if text == "*":
+            keyword = True
+            continue
+        m = _PARAM.fullmatch(text)
+        if m is None:
+            raise ValueError(f"not a parameter: {text!r}")
+        params.append(
+            Param(
+                m["name"],
+                Kind(m["kind"]),
+                m["default"],
+                keyword,
+                m["optional"] is not None,
+                m["variadic"] is not None,
+            )
+        )
+    return tuple(params)
+
+
+def encode_form(form: Form) -> Json:
+    row: Json = {"params": encode_params(form.params)}
+    if form.given != ALWAYS:
+        row["given"] = list(form.given)
+    if form.results != ("result",):
+        row["results"] = list(form.results)
+    if form.field_names:
+        row["fields"] = list(form.field_names)
+    if form.list_result:
+        row["list"] = True
+    if form.nodes != ALWAYS:
+        row["nodes"] = list(form.nodes)
+    if form.differentiable:
+        row["diff"] = list(form.differentiable)
+    if form.nondifferentiable:
+        row["nondiff"] = list(form.nondifferentiable)
+    if form.saves:
+        row["saves"] = [
+            [s.role, list(s.when), s.why] if s.why else [s.role, list(s.when)] for s in form.saves
+        ]
+    if form.frees:
+        row["frees"] = list(form.frees)
+    if form.aliases:
+        row["aliases"] = [_encode_alias(a) for a in form.aliases]
+    if form.writes:
+        row["writes"] = [
+            [w.role, list(w.when)] if w.counted else [w.role, list(w.when), "uncounted"] for w in form.writes
+        ]
+    if form.reads:
+        row["reads"] = list(form.reads)
+    if form.formulas:
+        row["formulas"] = dict(form.formulas)
+    if form.source:
+        row["source"] = form.source
+    if form.unobserved:
+        row["unobserved"] = form.unobserved
+    return row
+
+
+def _encode_alias(alias: Alias) -> list[Any]:
+    out: list[Any] = [alias.result, alias.of, alias.kind.value, list(alias.when)]
+    if alias.multi:
+        out.append("multi")
+    if alias.expands:
+        out.append("expands")
+    return out
+
+
+def _condition(value: Any, default: Condition) -> Condition:
+    return default if value is None else tuple(value)
+
+
+def decode_form(row: Json) -> Form:
+    """Raises ValueError, KeyError or IndexError on a value that no form encodes to."""
+    return Form(
+        params=decode_params(row["params"]),
+        given=_condition(row.get("given"), ALWAYS),
+        results=tuple(row.get("results", ("result",))),
+        field_names=tuple(row.get("fields", ())),
+        list_result=row.get("list", False),
+        nodes=_condition(row.get("nodes"), ALWAYS),
+        differentiable=tuple(row.get("diff", ())),
+        nondifferentiable=tuple(row.get("nondiff", ())),
+        saves=tuple(Saved(s[0], tuple(s[1]), s[2] if len(s) > 2 else "") for s in row.get("saves", ())),
+        frees=_condition(row.get("frees"), NEVER),
+        aliases=tuple(
+            Alias(a[0], a[1], AliasKind(a[2]), tuple(a[3]), "multi" in a[4:], "expands" in a[4:])
+            for a in row.get("aliases", ())
+        ),
+        writes=tuple(Write(w[0], tuple(w[1]), "uncounted" not in w[2:]) for w in row.get("writes", ())),
+        reads=_condition(row.get("reads"), NEVER),
+        formulas=tuple(row.get("formulas", {}).items()),
+        source=row.get("source", ""),
+        unobserved=row.get("unobserved", ""),
+    )
+
+
+def encode_op(op: Op) -> Json:
+    row: Json = {"name": op.name, "names": list(op.names), "forms": [encode_form(f) for f in op.forms]}
+    if op.inplace_of:
+        row["inplace_of"] = op.inplace_of
+    if op.inplace:
+        row["inplace"] = op.inplace
+    if op.since != "2.0":
+        row["since"] = op.since
+    return row
+
+
+def decode_op(row: Json) -> Op:
+    """Raises ValueError, KeyError or IndexError on a value that no row encodes to."""
+    return Op(
+        name=row["name"],
+        names=tuple(row["names"]),
+        forms=tuple(decode_form(f) for f in row["forms"]),
+        inplace_of=row.get("inplace_of", ""),
+        inplace=row.get("inplace", ""),
+        since=row.get("since", "2.0"),
+    )
+
+
+def encode_module(module: ModuleRow) -> Json:
+    row: Json = {"module": module.name, "init": encode_params(module.init)}
+    if module.absent:
+        row["absent"] = list(module.absent)
+    if module.parameters:
+        row["parameters"] = [[n, list(c)] for n, c in module.parameters]
+    if module.buffers:
+        row["buffers"] = [[n, list(c)] for n, c in module.buffers]
+    if module.forms:
+        row["forms"] = [encode_form(f) for f in module.forms]
+    if module.container:
+        row["container"] = True
+    if module.since != "2.0":
+        row["since"] = module.since
+    if module.extra:
+        row["extra"] = dict(module.extra)
+    return row
+
+
+def decode_module(row: Json) -> ModuleRow:
+    """Raises ValueError, KeyError or IndexError on a value that no row encodes to."""
+    return ModuleRow(
+        name=row["module"],
+        init=decode_params(row["init"]),
+        absent=tuple(row.get("absent", ())),
+        parameters=tuple((n, tuple(c)) for n, c in row.get("parameters", ())),
+        buffers=tuple((n, tuple(c)) for n, c in row.get("buffers", ())),
+        forms=tuple(decode_form(f) for f in row.get("forms", ())),
+        container=row.get("container", False),
+        since=row.get("since", "2.0"),
+        extra=tuple(row.get("extra", {}).items()),
+    )

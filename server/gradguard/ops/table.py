@@ -1,0 +1,124 @@
+"""The op table as shipped: found by name, decoded row by row on first use.
+
+The data of the oldest version described is one file of lines, one row a line under an index; every newer version
+is a file of the lines that differ. Loading reads the index only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+from gradguard.ops import codec
+from gradguard.ops.model import ModuleRow, Op
+from gradguard.ops.roles import rename
+
+BASE_VERSION = "2.13"
+VERSIONS: tuple[str, ...] = ("2.13",)
+"""Versions of torch that the data describes, oldest first."""
+
+
+class Table:
+    """What one version of torch does. Rows are immutable; lookups are cached."""
+
+    def __init__(self, version: str, note: str, rows: dict[str, str], names: dict[str, list[str]]) -> None:
+        self.version = version
+        self.note = note
+        """What the user should know about the choice of version; empty when it is exact."""
+        self._rows = rows
+        self._names = names
+        self._ops: dict[str, Op | None] = {}
+        self._modules: dict[str, ModuleRow | None] = {}
+
+    def op(self, name: str) -> Op | None:
+        """The row of a callable by any of its public names; `Op.name` is the name asked for."""
+        if name not in self._ops:
+            self._ops[name] = self._decode(name)
+        return self._ops[name]
+
+    def _decode(self, name: str) -> Op | None:
+        row = self._row(name)
+        if row is None or "module" in row:
+            return None
+        op = codec.decode_op(row | {"name": name, "names": self._names.get(name, (name,))})
+        if row.get("first") and not name.startswith("Tensor."):
+            return replace(op, forms=tuple(rename(f, "self", row["first"]) for f in op.forms))
+        return op
+
+    def module(self, name: str) -> ModuleRow | None:
+        """The row of a class of `torch.nn`, by its public name."""
+        if name not in self._modules:
+            row = self._row(name)
+            self._modules[name] = None if row is None or "module" not in row else codec.decode_module(row)
+        return self._modules[name]
+
+    def names(self) -> Iterable[str]:
+        """Every public name with a row, callables and classes, sorted."""
+        return sorted(self._rows)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._rows
+
+    def _row(self, name: str) -> dict[str, Any] | None:
+        line = self._rows.get(name)
+        if line is None:
+            return None
+        row: dict[str, Any] = json.loads(line)
+        return row
+
+
+@lru_cache(maxsize=8)
+def load(version: str | None = None) -> Table:
+    """The table for a version such as `2.13` or `2.14.1+cpu`; None means the newest described.
+
+    Raises ValueError for a text that is no version and for data that cannot be read.
+    """
+    chosen, note = choose(version)
+    rows: dict[str, str] = {}
+    shared: dict[str, list[str]] = {}
+    for described in VERSIONS:
+        if _key(described) <= _key(chosen):
+            for names, line in _read(f"{described}.jsonl"):
+                for name in names:
+                    rows[name] = line
+                    shared[name] = names
+    gone = [name for name, line in rows.items() if line == "null"]
+    for name in gone:
+        del rows[name], shared[name]
+    return Table(chosen, note, rows, shared)
+
+
+def choose(version: str | None) -> tuple[str, str]:
+    """The described version that stands for `version`, and a note when it is another one."""
+    if version is None:
+        return VERSIONS[-1], ""
+    m = re.match(r"(\d+)\.(\d+)", version)
+    if m is None:
+        raise ValueError(f"not a torch version: {version!r} (expected something like '{VERSIONS[-1]}')")
+    wanted = f"{m[1]}.{m[2]}"
+    older = [v for v in VERSIONS if _key(v) <= _key(wanted)]
+    if not older:
+        return BASE_VERSION, f"torch {wanted} is older than the op table; using {BASE_VERSION}"
+    if older[-1] == wanted:
+        return wanted, ""
+    return older[-1], f"torch {wanted} is not in the op table; using {older[-1]}"
+
+
+def _key(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _read(name: str) -> list[tuple[list[str], str]]:
+    """Rows as (names, text). The first line of a file holds the names of each following line, in order."""
+    text = resources.files("gradguard.ops").joinpath("data", name).read_text(encoding="utf-8")
+    head, _, body = text.partition("\n")
+    lines = body.split("\n")[:-1]
+    index: list[list[str]] = json.loads(head)["rows"]
+    if len(index) != len(lines):
+        raise ValueError(f"op data {name}: the index names {len(index)} rows, {len(lines)} follow")
+    return list(zip(index, lines))
