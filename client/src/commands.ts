@@ -1,0 +1,143 @@
+import * as os from 'node:os';
+import * as vscode from 'vscode';
+import { clientSettings } from './configuration';
+import { debugInformation } from './debugInformation';
+import { Interpreters, mainFolder } from './interpreters';
+import { launch, launchGiven } from './launch';
+import type { Pages } from './pages';
+import type { Server } from './server';
+
+const FIX_ALL = 'source.fixAll.gradguard';
+
+export interface Parts {
+    readonly home: string;
+    readonly version: string;
+    readonly log: vscode.LogOutputChannel;
+    readonly server: Server;
+    readonly pages: Pages;
+    readonly interpreters: Interpreters;
+}
+
+/** Registers every command of the manifest. */
+export function commands(parts: Parts): vscode.Disposable[] {
+    const table: Readonly<Record<string, (...args: never[]) => unknown>> = {
+        'gradguard.restart': () => parts.server.restart('asked for by command'),
+        'gradguard.showLog': () => parts.log.show(),
+        'gradguard.showDebugInformation': () => showDebugInformation(parts),
+        'gradguard.explain': () => explain(parts),
+        'gradguard.fixAll': () => fixAll(parts),
+        'gradguard.checkWorkspace': () => checkWorkspace(parts),
+        'gradguard.runWithMonitor': (uri?: vscode.Uri) => runWithMonitor(parts, uri),
+    };
+    return Object.entries(table).map(([name, run]) => vscode.commands.registerCommand(name, run));
+}
+
+async function showDebugInformation(parts: Parts): Promise<void> {
+    let server: string | undefined;
+    let problem: string | undefined;
+    try {
+        const document = vscode.window.activeTextEditor?.document;
+        server = await parts.server.call<string>('gradguard.server.debugInformation', document === undefined ? null : parts.server.uri(document.uri));
+    } catch (error) {
+        problem = error instanceof Error ? error.message : String(error);
+    }
+    const page = debugInformation({
+        extension: parts.version,
+        editor: `${vscode.env.appName} ${vscode.version}`,
+        platform: `${os.platform()} ${os.arch()} ${os.release()}`,
+        trusted: vscode.workspace.isTrusted,
+        folders: (vscode.workspace.workspaceFolders ?? []).map(folder => folder.uri.fsPath),
+        state: parts.server.state,
+        server,
+        problem,
+    });
+    await parts.pages.showText('gradguard debug information.md', page, 'markdown');
+}
+
+async function explain(parts: Parts): Promise<void> {
+    const editor = vscode.window.activeTextEditor;
+    if (editor === undefined) {
+        return;
+    }
+    const position = { line: editor.selection.active.line, character: editor.selection.active.character };
+    const page = await parts.server.call<{ title: string; text: string } | null>('gradguard.server.explain', parts.server.uri(editor.document.uri), position);
+    if (page === null) {
+        vscode.window.setStatusBarMessage(vscode.l10n.t('gradguard knows nothing to explain here.'), 5_000);
+        return;
+    }
+    await parts.pages.showMarkdown(page.title, page.text);
+}
+
+/** In a notebook every code cell, one after the other; each sees what the one before became. */
+async function fixAll(parts: Parts): Promise<void> {
+    const notebook = vscode.window.activeNotebookEditor?.notebook;
+    if (notebook === undefined) {
+        await vscode.commands.executeCommand('editor.action.sourceAction', { kind: FIX_ALL, apply: 'first' });
+        return;
+    }
+    let applied = 0;
+    for (const cell of notebook.getCells()) {
+        if (cell.document.languageId !== 'python') {
+            continue;
+        }
+        const end = cell.document.lineAt(cell.document.lineCount - 1).range.end;
+        const actions = await vscode.commands.executeCommand<vscode.CodeAction[] | undefined>(
+            'vscode.executeCodeActionProvider',
+            cell.document.uri,
+            new vscode.Range(new vscode.Position(0, 0), end),
+            FIX_ALL,
+            1,
+        );
+        const edit = actions?.find(action => action.edit !== undefined)?.edit;
+        if (edit !== undefined && (await vscode.workspace.applyEdit(edit))) {
+            applied += 1;
+        }
+    }
+    parts.log.info(`fix all: ${applied} cell${applied === 1 ? '' : 's'} changed`);
+}
+
+async function checkWorkspace(parts: Parts): Promise<void> {
+    const result = await vscode.window.withProgress(
+        { location: vscode.ProgressLocation.Window, title: vscode.l10n.t('gradguard: checking the workspace') },
+        () => parts.server.call<{ files?: number; findings?: number } | null>('gradguard.server.checkWorkspace'),
+    );
+    if (typeof result?.findings === 'number') {
+        vscode.window.setStatusBarMessage(vscode.l10n.t('gradguard: {0} findings in {1} files', result.findings, result.files ?? 0), 10_000);
+    }
+    await vscode.commands.executeCommand('workbench.actions.view.problems');
+}
+
+/** Runs the script under the monitor with the Python of its folder, where its torch is. */
+async function runWithMonitor(parts: Parts, given: vscode.Uri | undefined): Promise<void> {
+    const uri = given ?? vscode.window.activeTextEditor?.document.uri;
+    if (uri?.scheme !== 'file' || !vscode.workspace.isTrusted) {
+        return;
+    }
+    const document = vscode.workspace.textDocuments.find(each => each.uri.toString() === uri.toString());
+    await document?.save();
+    const folder = vscode.workspace.getWorkspaceFolder(uri);
+    const settings = clientSettings(folder?.uri ?? mainFolder());
+    const choice = await parts.interpreters.of(folder?.uri ?? mainFolder());
+    const args = ['run', uri.fsPath];
+    const started =
+        settings.path.length > 0
+            ? launchGiven(settings.path, args)
+            : choice.interpreter === undefined
+              ? undefined
+              : // The script's own packages come first: gradguard's copies of others must not stand in their way.
+                launch({ home: parts.home, interpreter: choice.interpreter.command, importStrategy: 'fromEnvironment', args });
+    if (started === undefined) {
+        await vscode.commands.executeCommand('gradguard.restart'); // says what is missing
+        return;
+    }
+    const { PYTHONSAFEPATH: _, ...env } = started.env; // the script may import its neighbours
+    const task = new vscode.Task(
+        { type: 'gradguard', script: uri.fsPath },
+        folder ?? vscode.TaskScope.Workspace,
+        vscode.l10n.t('run with monitor'),
+        'gradguard',
+        new vscode.ProcessExecution(started.command, [...started.args], { cwd: folder?.uri.fsPath ?? vscode.Uri.joinPath(uri, '..').fsPath, env }),
+    );
+    task.presentationOptions = { reveal: vscode.TaskRevealKind.Always, panel: vscode.TaskPanelKind.Dedicated, clear: true };
+    await vscode.tasks.executeTask(task);
+}

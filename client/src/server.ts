@@ -1,0 +1,263 @@
+import * as vscode from 'vscode';
+import {
+    CloseAction,
+    ErrorAction,
+    LanguageClientOptions,
+    RevealOutputChannelOn,
+    ServerOptions,
+    State,
+    TransportKind,
+} from 'vscode-languageclient/node';
+import { Backoff } from './backoff';
+import { folderOf, QuietClient } from './client';
+import { clientSettings } from './configuration';
+import { Choice, Interpreter } from './interpreter';
+import { Interpreters, mainFolder } from './interpreters';
+import { Launch, launch, launchGiven } from './launch';
+import { OneAtATime } from './oneAtATime';
+import type { OnePopup } from './onePopup';
+import type { Status } from './status';
+
+const SELECTOR = [
+    { scheme: 'file', language: 'python' },
+    { scheme: 'untitled', language: 'python' },
+    { scheme: 'vscode-vfs', language: 'python' },
+    { scheme: 'vscode-notebook-cell', language: 'python' },
+];
+
+const STOP_PATIENCE_MS = 3_000;
+
+/** What the debug information tells about the process. */
+export interface ServerState {
+    readonly running: boolean;
+    readonly launch?: Launch | undefined;
+    readonly choice?: Choice | undefined;
+    readonly restarts: number;
+}
+
+/** Owns the one server process: starts it, starts it again, says what became of it. */
+export class Server implements vscode.Disposable {
+    private client: QuietClient | undefined;
+    private launched: Launch | undefined;
+    private choice: Choice | undefined;
+    private restarts = 0;
+    private disposed = false;
+    private timer: NodeJS.Timeout | undefined;
+    private readonly backoff = new Backoff();
+    private readonly turn = new OneAtATime(() => this.replace());
+
+    constructor(
+        private readonly home: string,
+        private readonly log: vscode.LogOutputChannel,
+        private readonly status: Status,
+        private readonly popup: OnePopup,
+        private readonly interpreters: Interpreters,
+    ) {}
+
+    /** Starts the server, or ends it and starts another; what is known about interpreters is asked anew. */
+    async restart(reason: string): Promise<void> {
+        this.log.info(`starting the server: ${reason}`);
+        this.backoff.reset();
+        this.interpreters.forget();
+        await this.turn.request();
+    }
+
+    get state(): ServerState {
+        return { running: this.client?.state === State.Running, launch: this.launched, choice: this.choice, restarts: this.restarts };
+    }
+
+    /** Runs a command of the server. Throws when no server runs or when the command fails there. */
+    async call<T>(command: string, ...args: readonly unknown[]): Promise<T> {
+        const client = this.client;
+        if (client?.state !== State.Running) {
+            throw new Error(vscode.l10n.t('The gradguard server is not running.'));
+        }
+        return client.sendRequest<T>('workspace/executeCommand', { command, arguments: args });
+    }
+
+    /** As the protocol names it, for a document of the editor. */
+    uri(uri: vscode.Uri): string {
+        return this.client?.code2ProtocolConverter.asUri(uri) ?? uri.toString();
+    }
+
+    dispose(): void {
+        void this.end();
+    }
+
+    async end(): Promise<void> {
+        this.disposed = true;
+        clearTimeout(this.timer);
+        await this.stop();
+    }
+
+    private async replace(): Promise<void> {
+        clearTimeout(this.timer);
+        await this.stop();
+        if (this.disposed) {
+            return;
+        }
+        if (!enabledSomewhere()) {
+            this.status.off();
+            return;
+        }
+        this.status.starting();
+        const folder = mainFolder();
+        const settings = clientSettings(folder);
+        this.choice = await this.interpreters.of(folder);
+        const interpreter = this.choice.interpreter;
+        const args = ['server', '--log-level', settings.logLevel, ...settings.args];
+        if (settings.path.length > 0 && vscode.workspace.isTrusted) {
+            this.launched = launchGiven(settings.path, args);
+        } else if (interpreter !== undefined) {
+            const importStrategy = vscode.workspace.isTrusted ? settings.importStrategy : 'useBundled';
+            this.launched = launch({ home: this.home, interpreter: interpreter.command, importStrategy, args });
+        } else {
+            this.launched = undefined;
+            await this.noPython();
+            return;
+        }
+        await this.run(this.launched, interpreter);
+    }
+
+    private async run(launched: Launch, interpreter: Interpreter | undefined): Promise<void> {
+        this.log.info(`running ${[launched.command, ...launched.args].join(' ')}`);
+        const serverOptions: ServerOptions = {
+            command: launched.command,
+            args: [...launched.args],
+            options: { env: { ...process.env, ...launched.env } },
+            transport: TransportKind.stdio,
+        };
+        const client = new QuietClient(serverOptions, this.clientOptions(() => this.ended(client)), (message, buttons) => this.say(message, buttons));
+        this.client = client;
+        const began = Date.now();
+        try {
+            await client.start();
+        } catch (error) {
+            this.log.error(`the server did not start: ${error instanceof Error ? error.message : String(error)}`);
+            this.ended(client);
+            return;
+        }
+        const info = client.initializeResult?.serverInfo;
+        this.log.info(`${info?.name ?? 'server'} ${info?.version ?? ''} ready after ${Date.now() - began} ms`);
+        const warning = this.choice?.settingFailed === true ? vscode.l10n.t('the Python named by "gradguard.interpreter" cannot be used') : undefined;
+        const facts = { version: info?.version ?? '', python: interpreter?.version.join('.') ?? '', interpreter: interpreter?.executable ?? launched.command, warning };
+        this.status.running(facts);
+        const torch = await this.torchTable();
+        if (torch !== undefined && this.client === client) {
+            this.status.running({ ...facts, torch });
+        }
+    }
+
+    private async torchTable(): Promise<string | undefined> {
+        try {
+            return (await this.call<{ torch?: string } | null>('gradguard.server.info'))?.torch;
+        } catch (error) {
+            this.log.debug(`no torch table told: ${String(error)}`);
+            return undefined;
+        }
+    }
+
+    private clientOptions(closed: () => void): LanguageClientOptions {
+        return {
+            documentSelector: SELECTOR,
+            diagnosticCollectionName: 'gradguard',
+            outputChannel: this.log,
+            revealOutputChannelOn: RevealOutputChannelOn.Never,
+            initializationOptions: { client: vscode.env.appName },
+            markdown: { isTrusted: false, supportHtml: false },
+            initializationFailedHandler: () => false,
+            errorHandler: {
+                error: () => ({ action: ErrorAction.Continue, handled: true }),
+                closed: () => {
+                    closed();
+                    return { action: CloseAction.DoNotRestart, handled: true };
+                },
+            },
+            middleware: {
+                workspace: {
+                    configuration: async (params, token, next) => {
+                        const values = await next(params, token);
+                        if (!Array.isArray(values)) {
+                            return values;
+                        }
+                        return Promise.all(params.items.map((item, n) => (item.section === 'gradguard' ? this.withTorch(values[n], folderOf(item)) : values[n])));
+                    },
+                },
+            },
+        };
+    }
+
+    /** Where the version is to be found out, the torch beside the folder's Python decides. */
+    private async withTorch(value: unknown, folder: vscode.Uri | undefined): Promise<unknown> {
+        if (typeof value !== 'object' || value === null) {
+            return value;
+        }
+        const settings = { ...(value as Record<string, unknown>) };
+        if (settings['torchVersion'] === 'auto') {
+            settings['torchVersion'] = (await this.interpreters.of(folder)).interpreter?.torch ?? 'auto';
+        }
+        return settings;
+    }
+
+    /** The server ended and nobody asked it to. */
+    private ended(client: QuietClient): void {
+        if (this.disposed || this.client !== client) {
+            return;
+        }
+        this.client = undefined;
+        const delay = this.backoff.ended(Date.now());
+        if (delay === undefined) {
+            const message = vscode.l10n.t('The gradguard server ended several times and was not started again.');
+            this.status.failed(message);
+            void this.popup.say(message, {
+                [vscode.l10n.t('Restart')]: () => this.restart('asked for in the message'),
+                [vscode.l10n.t('Show Log')]: () => this.log.show(),
+            });
+            return;
+        }
+        this.restarts += 1;
+        this.log.warn(`the server ended by itself; it is started again in ${delay} ms`);
+        this.status.starting();
+        this.timer = setTimeout(() => void this.turn.request(), delay);
+    }
+
+    private async noPython(): Promise<void> {
+        const message = vscode.l10n.t('gradguard needs Python 3.10 or newer and found none.');
+        this.status.failed(message);
+        void this.popup.say(message, {
+            [vscode.l10n.t('Choose Python')]: () => vscode.commands.executeCommand('workbench.action.openSettings', 'gradguard.interpreter'),
+            [vscode.l10n.t('Show Log')]: () => this.log.show(),
+        });
+    }
+
+    private async say(message: string, buttons: readonly string[]): Promise<string | undefined> {
+        let chosen: string | undefined;
+        const choose = (button: string) => (): void => {
+            chosen = button;
+        };
+        const showLog = vscode.l10n.t('Show Log');
+        await this.popup.say(message, {
+            ...Object.fromEntries(buttons.map(button => [button, choose(button)])),
+            ...(buttons.length === 0 ? { [showLog]: () => this.log.show() } : {}),
+        });
+        return chosen;
+    }
+
+    private async stop(): Promise<void> {
+        const client = this.client;
+        this.client = undefined;
+        if (client === undefined) {
+            return;
+        }
+        try {
+            await client.dispose(STOP_PATIENCE_MS);
+        } catch (error) {
+            this.log.debug(`the server did not end in order: ${error instanceof Error ? error.message : String(error)}`);
+        }
+    }
+}
+
+function enabledSomewhere(): boolean {
+    const folders = vscode.workspace.workspaceFolders ?? [undefined];
+    return folders.some(folder => vscode.workspace.getConfiguration('gradguard', folder?.uri ?? null).get<boolean>('enable', true));
+}
