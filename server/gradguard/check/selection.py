@@ -1,0 +1,68 @@
+"""Which rules speak for a file, and how loudly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import PurePath
+
+from gradguard.check.catalogue import Catalogue
+from gradguard.check.settings import Level, Settings
+from gradguard.findings import Certainty, Finding, Severity
+
+
+class Selection:
+    """Settings applied to the rules there are."""
+
+    def __init__(self, settings: Settings, rules: Catalogue) -> None:
+        self._levels = dict(settings.levels)
+        self._root = settings.root
+        self._globs = [(matcher([glob]), frozenset(codes)) for glob, codes in settings.per_file_ignores]
+        self._by_path: dict[str, frozenset[str]] = {}
+        selected = frozenset(settings.select)
+        asked = {code for code, level in settings.levels if level is not Level.OFF}
+        muted = {code for code, level in settings.levels if level is Level.OFF} | set(settings.ignore)
+        on = selected or {rule.code for rule in rules.rules if rule.on} | asked
+        self._on = frozenset(on) - muted
+
+    def running(self, path: str) -> frozenset[str]:
+        """Codes of the rules that speak for the file at this path."""
+        if not self._globs:
+            return self._on
+        if path not in self._by_path:
+            name = relative(path, self._root)
+            muted = [codes for matches, codes in self._globs if matches(name)]
+            self._by_path[path] = self._on.difference(*muted)
+        return self._by_path[path]
+
+    def allows(self, code: str, path: str) -> bool:
+        """Whether this rule speaks for this file."""
+        return code in self.running(path)
+
+    def leveled(self, finding: Finding) -> Finding:
+        """The finding as loud as the settings want it.
+
+        A level counts for what is certain and likely alike. What is merely possible is never louder than
+        information, so that `--all` cannot fail a run.
+        """
+        level = self._levels.get(finding.code)
+        severity = (level.severity if level else None) or finding.severity
+        if finding.certainty is Certainty.POSSIBLE and severity.rank < Severity.INFORMATION.rank:
+            severity = Severity.INFORMATION
+        return finding if severity is finding.severity else replace(finding, severity=severity)
+
+
+def matcher(patterns: list[str]) -> Callable[[str], bool]:
+    """Whether a path, relative to the root of the project, matches these patterns of .gitignore."""
+    import pathspec
+
+    spec = pathspec.GitIgnoreSpec.from_lines(patterns)
+    return lambda name: bool(spec.match_file(name))
+
+
+def relative(path: str, root: str) -> str:
+    """The path from the root, with slashes; the path itself where it lies outside."""
+    pure = PurePath(path)
+    if root and pure.is_relative_to(root):
+        return pure.relative_to(root).as_posix()
+    return pure.as_posix().lstrip("/")

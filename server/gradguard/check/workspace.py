@@ -1,0 +1,115 @@
+"""Where an import leads inside the workspace, over whatever can read files.
+
+The command line reads the disk, the editor lays open buffers over it, tests use a dictionary: all give the
+same two functions to `ReadingWorkspace`, so that a module is found at the same place everywhere. Only the
+project's own files are looked up; installed packages are not read.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import PurePath
+from typing import Protocol
+
+from gradguard.source.text import Source
+
+
+class Workspace(Protocol):
+    """Other files, for findings that need two of them."""
+
+    def resolve(self, module: str, level: int, from_path: str) -> str | None:
+        """Path of the file that `import module` (or `from ..module import`, level 2) in `from_path` runs."""
+        ...
+
+    def source(self, path: str) -> Source | None:
+        """The file at a path that `resolve` gave; None when it cannot be read."""
+        ...
+
+
+class _Empty:
+    def resolve(self, module: str, level: int, from_path: str) -> str | None:
+        return None
+
+    def source(self, path: str) -> Source | None:
+        return None
+
+
+EMPTY: Workspace = _Empty()
+
+KEPT = 4_000_000
+"""Characters of source text whose trees are kept; a tree takes some 30 bytes for each."""
+
+
+class ReadingWorkspace:
+    """A workspace over two functions; remembers what it found for as long as it lives.
+
+    exists: whether there is a file at a path. read: its text, None when it cannot be had.
+    roots: folders in which absolute imports are looked up, the nearest first.
+    """
+
+    def __init__(
+        self, exists: Callable[[str], bool], read: Callable[[str], str | None], roots: Sequence[str] = ()
+    ) -> None:
+        self._exists = exists
+        self._read = read
+        self._roots = tuple(PurePath(root) for root in roots)
+        self._found: dict[tuple[str, int, PurePath], str | None] = {}
+        self._sources: OrderedDict[str, Source | None] = OrderedDict()
+        self._size = 0
+
+    def resolve(self, module: str, level: int, from_path: str) -> str | None:
+        """See `Workspace.resolve`."""
+        folder = PurePath(from_path).parent
+        key = (module, level, folder)
+        if key not in self._found:
+            self._found[key] = self._look(module, level, folder)
+        return self._found[key]
+
+    def source(self, path: str) -> Source | None:
+        """See `Workspace.source`. A file without torch in its text is given as well: it may pass tensors on."""
+        if path in self._sources:
+            self._sources.move_to_end(path)
+            return self._sources[path]
+        text = self._read(path)
+        source = None if text is None else Source(path, text)
+        self._sources[path] = source
+        self._size += len(text or "")
+        while self._size > KEPT and len(self._sources) > 1:
+            _, dropped = self._sources.popitem(last=False)
+            self._size -= len(dropped.text) if dropped else 0
+        return source
+
+    def _look(self, module: str, level: int, folder: PurePath) -> str | None:
+        parts = [part for part in module.split(".") if part]
+        if level:
+            parents = (folder, *folder.parents)
+            return self._file(parents[level - 1], parts) if level <= len(parents) else None
+        if not parts:
+            return None
+        for root in self._search(folder):
+            found = self._file(root, parts)
+            if found is not None:
+                return found
+        return None
+
+    def _search(self, folder: PurePath) -> Iterable[PurePath]:
+        """A script's own folder, the folder that holds its outermost package, then the roots."""
+        seen = []
+        outer = folder
+        while self._exists(str(outer / "__init__.py")) and outer != outer.parent:
+            outer = outer.parent
+        for root in (outer, folder, *self._roots):
+            if root not in seen:
+                seen.append(root)
+        return seen
+
+    def _file(self, root: PurePath, parts: list[str]) -> str | None:
+        base = root.joinpath(*parts)
+        package = base / "__init__.py"
+        if self._exists(str(package)):
+            return str(package)
+        module = base.with_name(base.name + ".py") if parts else None
+        if module is not None and self._exists(str(module)):
+            return str(module)
+        return None

@@ -1,0 +1,113 @@
+"""The command line: its commands, options and their help."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from gradguard import __version__
+
+FORMATS = ("text", "json", "sarif", "github", "gitlab")
+
+DESCRIPTION = (
+    "Finds autograd mistakes in PyTorch code: what will raise, corrupt gradients, keep memory or stall."
+)
+
+EXIT_CODES = """\
+exit codes:
+  0  no finding of warning or above
+  1  findings of warning or above
+  2  something could not be checked, or the request is wrong (the reason is on stderr)
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"gradguard: error: {message}\nSee: {self.prog} --help\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    root = _Parser(prog="gradguard", description=DESCRIPTION, allow_abbrev=False)
+    root.add_argument("--version", action="version", version=f"gradguard {__version__}")
+    commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    _check(commands)
+    explain = commands.add_parser("explain", help="explain a rule or a torch operation", allow_abbrev=False)
+    explain.add_argument(
+        "what", metavar="WHAT", help="a code, the name of a rule, or an operation: torch.sigmoid"
+    )
+    explain.add_argument("--torch", metavar="VERSION", help="the torch release whose behaviour is explained")
+    explain.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours")
+    ops = commands.add_parser(
+        "ops", help="search what each torch operation saves and writes", allow_abbrev=False
+    )
+    ops.add_argument(
+        "pattern", nargs="?", metavar="PATTERN", help="part of a name, or a pattern such as Tensor.*_"
+    )
+    ops.add_argument(
+        "--format", choices=("text", "json"), default="text", help="how to write it (default: text)"
+    )
+    ops.add_argument("--torch", metavar="VERSION", help="the torch release whose table is searched")
+    ops.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours")
+    for name, text in (("run", "run a script under the monitor"), ("server", "start the language server")):
+        commands.add_parser(name, help=text, add_help=False, prefix_chars="\0")
+    return root
+
+
+def _check(commands: argparse._SubParsersAction[_Parser]) -> None:
+    check = commands.add_parser(
+        "check",
+        help="check files and folders",
+        description="Check Python files and folders (default: the current folder).",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    check.add_argument("paths", nargs="*", metavar="PATH", help='a file, a folder, or "-" for stdin')
+    check.add_argument("--stdin-filename", metavar="FILE", help="the name of the text on stdin")
+    rules = check.add_argument_group("what is reported")
+    rules.add_argument(
+        "--select", action="append", metavar="RULES", help="only these rules: codes, prefixes, names, ALL"
+    )
+    rules.add_argument("--ignore", action="append", metavar="RULES", help="not these rules")
+    rules.add_argument("--all", action="store_true", help="also what is only possible")
+    rules.add_argument("--torch", metavar="VERSION", help="the torch release whose behaviour is assumed")
+    rules.add_argument(
+        "--changed-since", metavar="REF", help="only files changed since this git commit or branch"
+    )
+    rules.add_argument("--baseline", metavar="FILE", help="leave out the findings that stand in this file")
+    rules.add_argument("--write-baseline", metavar="FILE", help="write all findings of now into this file")
+    out = check.add_argument_group("how it is reported")
+    out.add_argument(
+        "--format", choices=FORMATS, default="text", help="how to write the report (default: text)"
+    )
+    out.add_argument("--output", metavar="FILE", help="write the report into this file")
+    out.add_argument("--statistics", action="store_true", help="count findings by rule")
+    out.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours")
+    out.add_argument("--exit-zero", action="store_true", help="exit with 0 even with findings")
+    out.add_argument(
+        "-v", "--verbose", action="store_true", help="tell where the analysis stopped early, and why"
+    )
+    fixing = check.add_argument_group("fixes")
+    fixing.add_argument("--fix", action="store_true", help="apply safe fixes")
+    fixing.add_argument(
+        "--unsafe-fixes", action="store_true", help="with --fix or --diff: also fixes that may change numbers"
+    )
+    fixing.add_argument(
+        "--diff", action="store_true", help="show what --fix would change, and change nothing"
+    )
+    run = check.add_argument_group("how it is run")
+    run.add_argument(
+        "-j", "--jobs", type=_jobs, metavar="N", help="processes (default: as many as processors)"
+    )
+    run.add_argument("--no-cache", action="store_true", help="neither read nor write .gradguard_cache")
+
+
+def _jobs(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'"{text}" is no number') from None
+    if not 1 <= number <= 256:
+        raise argparse.ArgumentTypeError(f"{number} is not between 1 and 256")
+    return number

@@ -1,0 +1,282 @@
+"""`gradguard check`: from the arguments to the report and the exit code.
+
+0: nothing of warning or above. 1: findings of warning or above. 2: something could not be checked or the
+request itself is wrong; why stands on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from gradguard.check.api import ordered
+from gradguard.check.ignores import UNUSED
+from gradguard.cli import baseline, discover, fix, git, output, pool, progress
+from gradguard.cli.cache import Cache, open_cache
+from gradguard.cli.configuration import Configuration, command_line_layer
+from gradguard.cli.reading import Unreadable
+from gradguard.cli.result import Edits, Outcome, Trouble
+from gradguard.cli.worker import Checked, Checker, Job
+from gradguard.findings import Applicability, Finding, Limit
+
+CLEAN, FOUND, CANNOT = 0, 1, 2
+
+STDIN = "-"
+
+WITH_EDITS = ("json", "sarif")
+
+
+class Refused(Exception):
+    """The request cannot be carried out; the message says why."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run `gradguard check` and return the exit code."""
+    try:
+        return _run(arguments)
+    except (Refused, discover.NoSuchPath, git.GitFailed, baseline.BadBaseline) as error:
+        for line in str(error).splitlines():
+            complain(line)
+        return CANNOT
+
+
+def complain(message: str) -> None:
+    """One line on stderr."""
+    print(f"gradguard: error: {message}", file=sys.stderr)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.unsafe_fixes and not (arguments.fix or arguments.diff):
+        raise Refused("--unsafe-fixes says which fixes to apply; it needs --fix or --diff")
+    if arguments.fix and arguments.diff:
+        raise Refused("--diff shows what --fix would do; give one of the two")
+    configuration = _configuration(arguments)
+    known = baseline.read(Path(arguments.baseline)) if arguments.baseline else None
+    jobs = _jobs(arguments, configuration)
+    if configuration.problems:
+        raise Refused("\n".join(map(str, configuration.problems)))
+    cache = None if arguments.no_cache or arguments.fix or arguments.diff else open_cache(_cache_root())
+    changing = arguments.fix or arguments.diff
+    make = partial(
+        Checker,
+        cache,
+        str(_cache_root()),
+        with_edits=arguments.format in WITH_EDITS and not changing,
+    )
+    fixing = _Fixing(arguments, make()) if changing else None
+    checked = []
+    for each, job in zip(
+        progress.shown(pool.run(jobs, make, arguments.jobs or _auto(jobs)), len(jobs)), jobs
+    ):
+        checked.append(fixing.after(each, job) if fixing else each)
+    if cache:
+        cache.clean()
+
+    names = _Names(jobs, arguments.stdin_filename)
+    outcome = _outcome(checked, names, fixing.count if fixing else 0)
+    _log(outcome, checked, arguments.verbose)
+    if arguments.write_baseline:
+        baseline.write(Path(arguments.write_baseline), outcome.findings, names.line)
+        print(
+            f"gradguard: wrote {len(outcome.findings)} findings to {arguments.write_baseline}",
+            file=sys.stderr,
+        )
+        return CANNOT if outcome.troubles else CLEAN
+    if known is not None:
+        outcome = _without(outcome, known.new(outcome.findings, names.line))
+    if fixing and arguments.diff:
+        print(f"gradguard: would fix {fixing.count} findings", file=sys.stderr)
+    else:
+        output.write(outcome, arguments, names.line, to_stderr=bool(fixing and fixing.to_stdout))
+        _hint(outcome, arguments, cache)
+    if outcome.troubles:
+        return CANNOT
+    if arguments.exit_zero:
+        return CLEAN
+    return FOUND if outcome.failing or (arguments.diff and fixing and fixing.count) else CLEAN
+
+
+def _configuration(arguments: argparse.Namespace) -> Configuration:
+    parsed = command_line_layer(
+        select=arguments.select, ignore=arguments.ignore, torch=arguments.torch, everything=arguments.all
+    )
+    if parsed.problems:
+        raise Refused("\n".join(map(str, parsed.problems)))
+    return Configuration(parsed.layer)
+
+
+def _jobs(arguments: argparse.Namespace, configuration: Configuration) -> list[Job]:
+    paths: list[str] = arguments.paths or ["."]
+    if STDIN in paths:
+        if len(paths) > 1:
+            raise Refused('"-" reads stdin and cannot be mixed with other paths')
+        if arguments.changed_since:
+            raise Refused("--changed-since needs files, not stdin")
+        path = Path(os.path.abspath(arguments.stdin_filename or "<stdin>"))
+        settings = configuration.of(path.parent)
+        if arguments.stdin_filename and discover.excluded(path, settings):
+            return []
+        return [Job(str(path), settings, named=True, data=sys.stdin.buffer.read())]
+    if arguments.stdin_filename:
+        raise Refused('--stdin-filename names the text of stdin; it needs "-" as the path')
+    targets = discover.discover(paths, configuration.of)
+    if arguments.changed_since:
+        folder = Path(os.path.abspath(paths[0]))
+        changed = git.changed_since(arguments.changed_since, folder if folder.is_dir() else folder.parent)
+        real = {Path(os.path.realpath(path)) for path in changed}
+        targets = [target for target in targets if Path(os.path.realpath(target.path)) in real]
+    return [Job(str(target.path), configuration.of(target.path.parent), target.named) for target in targets]
+
+
+def _auto(jobs: Sequence[Job]) -> int:
+    return 1 if len(jobs) <= pool.FEW else pool.default_jobs()
+
+
+def _cache_root() -> Path:
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / "pyproject.toml").exists() or (folder / ".git").exists():
+            return folder
+    return here
+
+
+class _Fixing:
+    """Fixes files after they were checked, and counts."""
+
+    def __init__(self, arguments: argparse.Namespace, checker: Checker) -> None:
+        self._checker = checker
+        self._unsafe = arguments.unsafe_fixes
+        self._diff = arguments.diff
+        self.to_stdout = False
+        self.count = 0
+
+    def after(self, checked: Checked, job: Job) -> Checked:
+        """The state of a file once it was fixed, as far as that was allowed."""
+        allowed = {Applicability.SAFE, Applicability.UNSAFE} if self._unsafe else {Applicability.SAFE}
+        plans = [plan for finding in checked.report.findings for plan in finding.fixes]
+        from_stdin = job.data is not None
+        self.to_stdout |= from_stdin
+        if not any(plan.applicability in allowed for plan in plans):
+            if from_stdin and not self._diff and not checked.troubles:
+                sys.stdout.buffer.write(job.data or b"")
+            return checked
+        try:
+            fixed = fix.fix(job, self._checker, unsafe=self._unsafe)
+            if self._diff:
+                sys.stdout.writelines(fixed.diff(display(job.path)))
+                self.count += fixed.count
+                return checked
+            if from_stdin:
+                sys.stdout.buffer.write(fixed.before.encode(fixed.after))
+            elif fixed.count:
+                fix.write(job.path, fixed)
+        except Unreadable as error:
+            return replace(checked, troubles=(*checked.troubles, Trouble(job.path, str(error))))
+        self.count += fixed.count
+        return replace(checked, report=fixed.report)
+
+
+class _Names:
+    """Paths as shown, and the lines of the files behind them."""
+
+    def __init__(self, jobs: Sequence[Job], stdin_filename: str | None) -> None:
+        self._stdin_filename = stdin_filename
+        self._stdin = {job.path: job.data for job in jobs if job.data is not None}
+        self._lines: dict[str, output.Lines] = {}
+
+    def show(self, path: str) -> str:
+        """A path for the user."""
+        return (self._stdin_filename or "<stdin>") if path in self._stdin else display(path)
+
+    def line(self, shown: str, number: int) -> str:
+        """A line of the file that is shown under this path."""
+        path = os.path.abspath(shown)
+        if shown not in self._lines:
+            self._lines[shown] = output.Lines.of(path, self._stdin.get(path))
+        return self._lines[shown].line(number)
+
+
+def display(path: str) -> str:
+    """A path relative to the working folder where it lies inside, with slashes."""
+    here = os.getcwd().rstrip(os.sep) + os.sep
+    return (path[len(here) :] if path.startswith(here) else path).replace(os.sep, "/")
+
+
+def _outcome(checked: Iterable[Checked], names: _Names, fixed: int) -> Outcome:
+    checked = list(checked)
+    needed = {place for each in checked for place in each.report.needed}
+    findings = [
+        finding
+        for each in checked
+        for finding in (*each.report.findings, *each.report.elsewhere)
+        if finding.code != UNUSED[0] or not any((finding.path, plan.span) in needed for plan in finding.fixes)
+    ]
+    edits: dict[Finding, tuple[Edits | None, ...]] = {}
+    for each in checked:
+        for finding, known in each.edits:
+            edits.setdefault(finding, known)
+    kept = ordered(findings)
+    return Outcome(
+        findings=tuple(_renamed(finding, names) for finding in kept),
+        edits=tuple(edits.get(finding, (None,) * len(finding.fixes)) for finding in kept),
+        limits=tuple(
+            Limit(names.show(limit.path), limit.span, limit.message)
+            for limit in dict.fromkeys(limit for each in checked for limit in each.report.limits)
+        ),
+        troubles=tuple(
+            replace(trouble, path=names.show(trouble.path)) for each in checked for trouble in each.troubles
+        ),
+        files=len(checked),
+        checked=sum(each.uses_torch for each in checked),
+        fixed=fixed,
+    )
+
+
+def _renamed(finding: Finding, names: _Names) -> Finding:
+    related = tuple(replace(each, path=names.show(each.path)) for each in finding.related)
+    return replace(finding, path=names.show(finding.path), related=related)
+
+
+def _without(outcome: Outcome, new: Sequence[int]) -> Outcome:
+    return replace(
+        outcome,
+        findings=tuple(outcome.findings[index] for index in new),
+        edits=tuple(outcome.edits[index] for index in new),
+        hidden=len(outcome.findings) - len(new),
+    )
+
+
+def _log(outcome: Outcome, checked: Iterable[Checked], verbose: bool) -> None:
+    for trouble in outcome.troubles:
+        complain(str(trouble))
+    if verbose:
+        for limit in outcome.limits:
+            print(f"gradguard: {limit.path}:{limit.span.line}: {limit.message}", file=sys.stderr)
+        for each in checked:
+            if each.report.crash:
+                print(each.report.crash, file=sys.stderr)
+
+
+def _hint(outcome: Outcome, arguments: argparse.Namespace, cache: Cache | None) -> None:
+    if arguments.format != "text" or not outcome.findings or not cache or not cache.first_time("hinted"):
+        return
+    first = outcome.findings[0]
+    fixable = any(
+        plan.applicability is Applicability.SAFE for each in outcome.findings for plan in each.fixes
+    )
+    lines = [
+        "",
+        "First time here? (said once in each project)",
+        f"  why it matters:  gradguard explain {first.code}",
+        f"  say it is fine:  add  # gradguard: ignore[{first.name}] reason  to the line",
+        f'  configure:       in pyproject.toml, [tool.gradguard.rules] and below it {first.name} = "off"',
+    ]
+    if fixable:
+        lines.append("  apply the safe fixes:  gradguard check --diff, then gradguard check --fix")
+    lines.append("  accept what is old:  gradguard check --write-baseline gradguard-baseline.json")
+    print("\n".join(lines), file=sys.stderr)

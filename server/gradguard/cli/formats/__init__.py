@@ -1,0 +1,1 @@
+"""How findings are written out; every format is a pure function of the outcome of a run."""

@@ -1,0 +1,49 @@
+"""Annotations for GitHub Actions: one workflow command a finding."""
+
+from __future__ import annotations
+
+from gradguard.cli.result import Outcome
+from gradguard.findings import Severity
+
+_COMMANDS = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.INFORMATION: "notice",
+    Severity.HINT: "notice",
+}
+
+
+def render(outcome: Outcome) -> str:
+    """One line for each finding, then one for each file that could not be checked."""
+    lines = []
+    for finding in outcome.findings:
+        span = finding.span
+        places: dict[str, str | int] = {"file": finding.path, "line": span.line, "endLine": span.end_line}
+        # GitHub refuses columns on an annotation of several lines.
+        if span.line == span.end_line:
+            places |= {"col": span.column, "endColumn": max(span.column, span.end_column - 1)}
+        places["title"] = f"{finding.code} {finding.name}"
+        related = "".join(f"\n{each.path}:{each.span.line}: {each.message}" for each in finding.related)
+        lines.append(command(_COMMANDS[finding.severity], places, finding.message + related))
+    for trouble in outcome.troubles:
+        at: dict[str, str | int] = {"file": trouble.path}
+        if trouble.line:
+            at["line"] = trouble.line
+        lines.append(
+            command("error", {**at, "title": "gradguard could not check this file"}, trouble.message)
+        )
+    return "".join(line + "\n" for line in lines)
+
+
+def command(name: str, properties: dict[str, str | int], message: str) -> str:
+    """A workflow command, escaped as the runner unescapes it."""
+    listed = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items())
+    return f"::{name} {listed}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,36 @@
+"""GitLab code quality report."""
+
+from __future__ import annotations
+
+import json
+
+from gradguard.cli.fingerprints import LineOf, fingerprints
+from gradguard.cli.result import Outcome
+from gradguard.findings import Severity
+
+_SEVERITIES = {
+    Severity.ERROR: "critical",
+    Severity.WARNING: "major",
+    Severity.INFORMATION: "minor",
+    Severity.HINT: "info",
+}
+
+
+def render(outcome: Outcome, line_of: LineOf) -> str:
+    """The report as text; `line_of` gives the source text of a line."""
+    marks = fingerprints(outcome.findings, line_of)
+    issues = [
+        {
+            "description": f"{finding.code} {finding.message}",
+            "check_name": finding.name,
+            "fingerprint": mark,
+            "severity": _SEVERITIES[finding.severity],
+            "categories": ["Bug Risk" if finding.code.startswith(("GG1", "GG2")) else "Performance"],
+            "location": {
+                "path": finding.path,
+                "lines": {"begin": finding.span.line, "end": finding.span.end_line},
+            },
+        }
+        for finding, mark in zip(outcome.findings, marks)
+    ]
+    return json.dumps(issues, indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,61 @@
+"""The `gradguard` command. Every command loads only what it needs, so that `check` starts at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    _make_printable()
+    try:
+        return _dispatch(words)
+    except KeyboardInterrupt:
+        print("gradguard: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output went away, as `head` does; Python must not complain of it at exit.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _dispatch(words: list[str]) -> int:
+    # These two have options of their own, which are not to be read here.
+    if words[:1] == ["run"]:
+        from gradguard.runtime.run import main as run
+
+        return int(run(words[1:]) or 0)
+    if words[:1] == ["server"]:
+        from gradguard.lsp.server import main as server
+
+        return int(server(words[1:]) or 0)
+
+    from gradguard.cli.arguments import parser
+
+    arguments = parser().parse_args(words)
+    if arguments.command == "check":
+        from gradguard.cli import check
+
+        return check.run(arguments)
+    if arguments.command == "explain":
+        from gradguard.cli import explain
+
+        return explain.run(arguments)
+    from gradguard.cli import ops
+
+    return ops.run(arguments)
+
+
+def _make_printable() -> None:
+    """A message with a character that the terminal cannot show must not end the run."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")

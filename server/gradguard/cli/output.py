@@ -1,0 +1,126 @@
+"""Write the outcome of a run in the format that was asked for."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gradguard.cli.fingerprints import LineOf
+from gradguard.cli.reading import Unreadable, decode, read_bytes, replace_file
+from gradguard.cli.result import Outcome
+from gradguard.source.lines import LineIndex
+
+FORMATS = ("text", "json", "sarif", "github", "gitlab")
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines of a file; none where it cannot be read."""
+
+    index: LineIndex
+
+    @classmethod
+    def of(cls, path: str, data: bytes | None) -> Lines:
+        """Lines of a file, or of these bytes in its place."""
+        try:
+            text = decode(read_bytes(Path(path)) if data is None else data).text
+        except Unreadable:
+            text = ""
+        return cls(LineIndex(text))
+
+    def line(self, number: int) -> str:
+        """Text of a line, from 1."""
+        return self.index.line(number)
+
+
+def write(
+    outcome: Outcome, arguments: argparse.Namespace, line_of: LineOf, *, to_stderr: bool = False
+) -> None:
+    """Write the report to stdout, or to the file given with --output."""
+    if arguments.format == "text" and not arguments.output:
+        _write_text(outcome, arguments, line_of, to_stderr)
+        return
+    text = render(outcome, arguments, line_of)
+    if arguments.output:
+        try:
+            replace_file(Path(arguments.output), text.encode("utf-8", "surrogateescape"))
+        except OSError as error:
+            print(f"gradguard: error: {arguments.output}: {error.strerror}", file=sys.stderr)
+            raise SystemExit(2) from None
+    else:
+        stream = sys.stderr if to_stderr else sys.stdout
+        stream.flush()
+        stream.buffer.write(text.encode("utf-8", "surrogateescape"))
+        stream.flush()
+
+
+def render(outcome: Outcome, arguments: argparse.Namespace, line_of: LineOf) -> str:
+    """The report as text without colours."""
+    match arguments.format:
+        case "json":
+            from gradguard.cli.formats import json
+
+            return json.render(replace(outcome, torch=torch_version(arguments.torch)))
+        case "sarif":
+            from gradguard.check.catalogue import catalogue
+            from gradguard.cli.formats import sarif
+            from gradguard.cli.pages import page
+
+            return sarif.render(outcome, line_of, catalogue().rules if outcome.findings else (), page)
+        case "github":
+            from gradguard.cli.formats import github
+
+            return github.render(outcome)
+        case "gitlab":
+            from gradguard.cli.formats import gitlab
+
+            return gitlab.render(outcome, line_of)
+        case _:
+            from gradguard.cli.formats import text
+
+            lines = text.render(outcome, line_of, statistics=arguments.statistics)
+            return "".join("".join(piece for piece, _ in line) + "\n" for line in lines)
+
+
+def torch_version(wanted: str | None) -> str:
+    """The release of torch whose table is in use."""
+    from gradguard.ops import table
+
+    return table.load(None if wanted in (None, "auto") else wanted).version
+
+
+def colour_wanted(choice: str, is_terminal: bool) -> bool:
+    """Whether to write colours, as `--color` and the usual variables say."""
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (is_terminal and os.environ.get("TERM") != "dumb")
+
+
+def _write_text(outcome: Outcome, arguments: argparse.Namespace, line_of: LineOf, to_stderr: bool) -> None:
+    from gradguard.cli.formats import text
+
+    stream = sys.stderr if to_stderr else sys.stdout
+    lines = text.render(outcome, line_of, statistics=arguments.statistics)
+    if not colour_wanted(arguments.color, stream.isatty()):
+        _write_plain(lines, to_stderr)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=stream, force_terminal=True, soft_wrap=True, highlight=False)
+    for line in lines:
+        console.print(Text.assemble(*((piece, text.STYLES.get(style, "")) for piece, style in line)))
+
+
+def _write_plain(lines: Iterable[list[tuple[str, str]]], to_stderr: bool) -> None:
+    stream = sys.stderr if to_stderr else sys.stdout
+    stream.flush()
+    for line in lines:
+        stream.write("".join(piece for piece, _ in line) + "\n")
+    stream.flush()

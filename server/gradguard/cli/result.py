@@ -1,0 +1,55 @@
+"""What a run hands to the formats."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from gradguard.findings import Finding, Limit, Severity, Span
+
+Edits = tuple[tuple[Span, str], ...]
+"""Replacements in the finding's file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A file that could not be checked, wholly or in part."""
+
+    path: str
+    message: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.message}" if self.line else f"{self.path}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Everything found by one run. Paths are as shown to the user."""
+
+    findings: tuple[Finding, ...] = ()
+    edits: tuple[tuple[Edits | None, ...], ...] = ()
+    """For each finding, for each of its fixes; empty when the format needs none."""
+    limits: tuple[Limit, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
+    files: int = 0
+    """How many files were looked at."""
+    checked: int = 0
+    """How many of them use torch."""
+    hidden: int = 0
+    """Findings that stand in the baseline."""
+    fixed: int = 0
+    torch: str = ""
+
+    def edits_of(self, index: int) -> tuple[Edits | None, ...]:
+        """Edits for the fixes of the finding with this index."""
+        return self.edits[index] if self.edits else (None,) * len(self.findings[index].fixes)
+
+    @property
+    def failing(self) -> bool:
+        """Whether a finding is a warning or worse."""
+        return any(finding.severity.rank <= Severity.WARNING.rank for finding in self.findings)
+
+    def counts(self) -> Counter[Severity]:
+        """How many findings of each severity."""
+        return Counter(finding.severity for finding in self.findings)

@@ -1,0 +1,226 @@
+"""Check one file after the other, with what is shared between them: imports that were read, the cache.
+
+A `Checker` lives once in each process of a run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gradguard.check.api import GATE, Report, check
+from gradguard.check.settings import Settings, options
+from gradguard.check.workspace import ReadingWorkspace, Workspace
+from gradguard.cli import plain
+from gradguard.cli.cache import Cache, digest
+from gradguard.cli.reading import FileText, Unreadable, decode, read_bytes, read_or_none
+from gradguard.cli.result import Edits, Trouble
+from gradguard.findings import Finding, Span
+from gradguard.source.text import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One file to check. `data` is set where its bytes do not come from the disk."""
+
+    path: str
+    settings: Settings
+    named: bool = False
+    data: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What came of a job."""
+
+    path: str
+    report: Report = field(default_factory=Report)
+    troubles: tuple[Trouble, ...] = ()
+    uses_torch: bool = False
+    edits: tuple[tuple[Finding, tuple[Edits | None, ...]], ...] = ()
+
+
+class Checker:
+    """Checks files; `with_edits` also turns the plans of fixes into edits."""
+
+    def __init__(self, cache: Cache | None, cache_root: str, *, with_edits: bool = False) -> None:
+        self._cache = cache
+        self._cache_root = cache_root
+        self._with_edits = with_edits
+        self._workspaces: dict[tuple[str, tuple[str, ...]], ReadingWorkspace] = {}
+        self._digests: dict[str, str] = {}
+
+    def check(self, job: Job) -> Checked:
+        """Check a file. Never raises; what goes wrong is told in `troubles`."""
+        try:
+            data = read_bytes(Path(job.path)) if job.data is None else job.data
+            if GATE.encode() not in data and not job.named:
+                return Checked(job.path)
+            text = decode(data)
+        except Unreadable as error:
+            return Checked(job.path, troubles=(Trouble(job.path, str(error)),))
+        if GATE not in text.text:
+            return Checked(job.path)
+        key = self._key(job, data) if self._cache else ""
+        checked = self._cached(job, key) or self._fresh(job, text, key)
+        return self._add_edits(checked, job, text) if self._with_edits else checked
+
+    def text_checked(self, job: Job, text: str) -> tuple[Source, Report]:
+        """Check another text for the same file, past the cache."""
+        source = Source(job.path, text)
+        return source, check(source, job.settings, self._workspace(job.settings))
+
+    def _fresh(self, job: Job, text: FileText, key: str) -> Checked:
+        workspace = _Recording(self._workspace(job.settings), self._digest)
+        source = Source(job.path, text.text)
+        report = check(source, job.settings, workspace)
+        troubles = [
+            Trouble(job.path, f"cannot be parsed: {each.message} ({_GRAMMAR})", each.line)
+            for each in source.errors
+        ]
+        if report.crash:
+            troubles.append(Trouble(job.path, f"{report.limits[-1].message}; --verbose shows where"))
+        checked = Checked(job.path, report, tuple(troubles), uses_torch=True)
+        if self._cache and not report.crash:
+            self._cache.put(key, self._entry(checked, workspace))
+        return checked
+
+    def _workspace(self, settings: Settings) -> ReadingWorkspace:
+        key = (settings.root, settings.src)
+        if key not in self._workspaces:
+            root = settings.root or os.getcwd()
+            roots = [os.path.normpath(os.path.join(root, each)) for each in settings.src]
+            self._workspaces[key] = ReadingWorkspace(os.path.isfile, read_or_none, roots)
+        return self._workspaces[key]
+
+    def _add_edits(self, checked: Checked, job: Job, text: FileText) -> Checked:
+        findings = (*checked.report.findings, *checked.report.elsewhere)
+        if not any(finding.fixes for finding in findings):
+            return checked
+        from gradguard.fixes import api
+
+        workspace = self._workspace(job.settings)
+        own = Source(job.path, text.text)
+        edits = []
+        for finding in findings:
+            source = own if finding.path == job.path else workspace.source(finding.path)
+            known = [api.edits(plan, source) if source else None for plan in finding.fixes]
+            edits.append(
+                (
+                    finding,
+                    tuple(tuple((e.span, e.replacement) for e in each) if each else None for each in known),
+                )
+            )
+        return Checked(checked.path, checked.report, checked.troubles, checked.uses_torch, tuple(edits))
+
+    # The cache
+
+    def _key(self, job: Job, data: bytes) -> str:
+        values = [
+            (name, getattr(job.settings, name))
+            for name, option in options().items()
+            if not option.editor_only
+        ]
+        return digest(
+            self._pack(job.path).encode(), self._pack(job.settings.root).encode(), repr(values).encode(), data
+        )
+
+    def _digest(self, path: str) -> str:
+        if path not in self._digests:
+            try:
+                self._digests[path] = digest(read_bytes(Path(path)))
+            except Unreadable:
+                self._digests[path] = ""
+        return self._digests[path]
+
+    def _pack(self, path: str) -> str:
+        """Paths in the project are kept without where the project lies, so that a cache can be moved with it."""
+        inside = self._cache_root.rstrip(os.sep) + os.sep
+        return "./" + path[len(inside) :] if path.startswith(inside) else path
+
+    def _unpack(self, path: str) -> str:
+        return os.path.join(self._cache_root, path[2:]) if path.startswith("./") else path
+
+    def _entry(self, checked: Checked, workspace: _Recording) -> dict[str, Any]:
+        report = checked.report
+        return _map_paths(
+            {
+                "findings": [plain.from_finding(each) for each in report.findings],
+                "elsewhere": [plain.from_finding(each) for each in report.elsewhere],
+                "limits": [plain.from_limit(each) for each in report.limits],
+                "needed": [[path, plain.from_span(span)] for path, span in report.needed],
+                "troubles": [[each.message, each.line] for each in checked.troubles],
+                "resolved": [[*asked, found] for asked, found in workspace.resolved.items()],
+                "read": [[path, mark] for path, mark in workspace.read.items()],
+            },
+            self._pack,
+        )
+
+    def _cached(self, job: Job, key: str) -> Checked | None:
+        packed = self._cache.get(key) if self._cache else None
+        if packed is None:
+            return None
+        try:
+            entry = _map_paths(packed, self._unpack)
+            workspace = self._workspace(job.settings)
+            for module, level, from_path, found in entry["resolved"]:
+                if workspace.resolve(module, level, from_path) != found:
+                    return None
+            if any(self._digest(path) != mark for path, mark in entry["read"]):
+                return None
+            report = Report(
+                tuple(plain.to_finding(each) for each in entry["findings"]),
+                tuple(plain.to_limit(each) for each in entry["limits"]),
+                tuple(plain.to_finding(each) for each in entry["elsewhere"]),
+                needed=tuple((path, Span(*span)) for path, span in entry["needed"]),
+            )
+            troubles = tuple(Trouble(job.path, message, line) for message, line in entry["troubles"])
+        except (KeyError, TypeError, ValueError):
+            return None
+        return Checked(job.path, report, troubles, uses_torch=True)
+
+
+_GRAMMAR = f"as Python {sys.version_info[0]}.{sys.version_info[1]} reads it"
+
+
+class _Recording:
+    """A workspace that notes what it was asked, so that a kept result can be asked the same again."""
+
+    def __init__(self, inner: Workspace, digest_of: Any) -> None:
+        self._inner = inner
+        self._digest_of = digest_of
+        self.resolved: dict[tuple[str, int, str], str | None] = {}
+        self.read: dict[str, str] = {}
+
+    def resolve(self, module: str, level: int, from_path: str) -> str | None:
+        found = self._inner.resolve(module, level, from_path)
+        self.resolved[(module, level, from_path)] = found
+        return found
+
+    def source(self, path: str) -> Source | None:
+        self.read[path] = self._digest_of(path)
+        return self._inner.source(path)
+
+
+def _map_paths(entry: dict[str, Any], change: Any) -> dict[str, Any]:
+    """The entry with every path in it changed."""
+
+    def finding(data: dict[str, Any]) -> dict[str, Any]:
+        related = [[change(path), span, message] for path, span, message in data["related"]]
+        return {**data, "path": change(data["path"]), "related": related}
+
+    return {
+        **entry,
+        "findings": [finding(each) for each in entry["findings"]],
+        "elsewhere": [finding(each) for each in entry["elsewhere"]],
+        "limits": [[change(path), span, message] for path, span, message in entry["limits"]],
+        "needed": [[change(path), span] for path, span in entry["needed"]],
+        "resolved": [
+            [module, level, change(source), found and change(found)]
+            for module, level, source, found in entry["resolved"]
+        ],
+        "read": [[change(path), mark] for path, mark in entry["read"]],
+    }
