@@ -79,12 +79,17 @@ class Ignores:
         return frozenset(span for span, _ in self._used)
 
     def silences(self, finding: Finding) -> bool:
-        """Whether a comment silences this finding; remembers that it was needed."""
+        """Whether a comment silences this finding; remembers that it was needed.
+
+        A finding about a comment is silenced by name only, else no bare comment could ever be called idle.
+        """
         silenced = False
         first, last = self._statements(finding.span.line)
         near = (each for line in range(first, last + 1) for each in self._rows.get(line, ()))
         for comment in (*near, *(each for each in self.comments if each.whole_file)):
             for selector in comment.silencing(finding.code):
+                if selector is None and finding.code == UNUSED[0]:
+                    continue
                 self._used.add((comment.span, selector.span if selector else None))
                 silenced = True
         return silenced
