@@ -1,0 +1,74 @@
+"""Which files a path on the command line stands for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradguard.check.settings import Settings
+from gradguard.cli.discover import NoSuchPath, discover
+
+
+def make(root: Path, *names: str, **texts: str) -> None:
+    for name in names:
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(texts.get(name, ""), "utf-8")
+
+
+def found(root: Path, *paths: str, **settings: object) -> list[str]:
+    values = Settings(root=str(root), **settings)  # type: ignore[arg-type]
+    asked = [str(root / path) for path in paths or (".",)]
+    return [target.path.relative_to(root).as_posix() for target in discover(asked, lambda folder: values)]
+
+
+def test_python_files_below_a_folder_sorted_without_the_usual_folders(tmp_path: Path) -> None:
+    make(
+        tmp_path,
+        "b.py",
+        "a/c.py",
+        "a/readme.md",
+        ".venv/lib/x.py",
+        "node_modules/y.py",
+        "a/__pycache__/z.py",
+        ".git/h.py",
+    )
+    assert found(tmp_path) == ["a/c.py", "b.py"]
+
+
+def test_named_files_are_taken_whatever_their_name_and_once(tmp_path: Path) -> None:
+    make(tmp_path, "script", "a.py", ".venv/x.py")
+    assert found(tmp_path, "script", "a.py", ".", ".venv/x.py") == [".venv/x.py", "a.py", "script"]
+
+
+def test_patterns_leave_out_and_take_back(tmp_path: Path) -> None:
+    make(tmp_path, "third/x.py", "third/keep.py", "gen_pb2.py", "a.py", "site-packages/p.py")
+    assert found(tmp_path, exclude=("third/*", "!third/keep.py", "*_pb2.py")) == ["a.py", "third/keep.py"]
+    assert "site-packages/p.py" in found(tmp_path, exclude=("!site-packages/",))
+
+
+def test_a_folder_asked_for_by_name_is_walked_even_when_excluded(tmp_path: Path) -> None:
+    make(tmp_path, ".venv/lib/x.py", "out/y.py")
+    assert found(tmp_path, ".venv") == [".venv/lib/x.py"]
+    assert found(tmp_path, "out", exclude=("out/",)) == ["out/y.py"]
+
+
+def test_gitignore_files_have_their_say_by_folder(tmp_path: Path) -> None:
+    make(tmp_path, ".git/HEAD", "data/x.py", "src/keep.py", "src/tmp_a.py", "src/deep/tmp_b.py", "a.py")
+    (tmp_path / ".gitignore").write_text("data/\ntmp_*.py\n")
+    (tmp_path / "src" / "deep" / ".gitignore").write_text("!tmp_b.py\n")
+    assert found(tmp_path) == ["a.py", "src/deep/tmp_b.py", "src/keep.py"]
+    assert "data/x.py" in found(tmp_path, respect_gitignore=False)
+    assert found(tmp_path, "data") == ["data/x.py"]
+
+
+def test_links_to_folders_are_not_followed(tmp_path: Path) -> None:
+    make(tmp_path, "a/x.py")
+    (tmp_path / "a" / "loop").symlink_to(tmp_path)
+    assert found(tmp_path) == ["a/x.py"]
+
+
+def test_a_path_that_leads_nowhere_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NoSuchPath, match=r"nothing\.py: no such file or folder"):
+        discover([str(tmp_path / "nothing.py")], lambda folder: Settings())

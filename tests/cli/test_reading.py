@@ -1,0 +1,89 @@
+"""Files are read and written back without a byte changed that need not be."""
+
+from __future__ import annotations
+
+import codecs
+import os
+from pathlib import Path
+
+import pytest
+
+from gradguard.cli.reading import FileText, Unreadable, decode, read_file, replace_file
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"x = 1\n",
+        b"x = 1\r\ny = 2\r\n",
+        codecs.BOM_UTF8 + b"x = 1\n",
+        "s = 'äöü'\n".encode(),
+        "# -*- coding: latin-1 -*-\ns = 'äöü'\n".encode("latin-1"),
+        "#!/usr/bin/python\n# vim: set fileencoding=cp1252 :\ns = '€'\n".encode("cp1252"),
+        "# coding: shift_jis\ns = '漢字'\n".encode("shift_jis"),
+        codecs.BOM_UTF8 + b"# coding: utf-8\nx = 1\n",
+        b"x = 1\x0cy = 2\r",
+        b"",
+    ],
+)
+def test_there_and_back(data: bytes) -> None:
+    read = decode(data)
+    assert read.encode(read.text) == data
+    assert not read.text.startswith("\ufeff")
+
+
+def test_cookies_are_honoured() -> None:
+    assert "äöü" in decode("# -*- coding: latin-1 -*-\ns = 'äöü'\n".encode("latin-1")).text
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"import torch\ns = '\xff'\n", "line 2: not UTF-8 (byte 0xff)"),
+        (b"s = '\xe4'\n", "line 1: not UTF-8 (byte 0xe4)"),
+        (b"# coding: nonsense\nx = 1\n", "unknown encoding: nonsense"),
+        (codecs.BOM_UTF8 + b"# coding: latin-1\nx = 1\n", "encoding problem: utf-8"),
+        (b"# coding: ascii\n\ns = '\xe4'\n", "line 3: not valid ascii"),
+    ],
+)
+def test_what_cannot_be_read_says_why(data: bytes, message: str) -> None:
+    with pytest.raises(Unreadable) as caught:
+        decode(data)
+    assert message in str(caught.value)
+
+
+def test_a_change_that_the_encoding_cannot_express_is_refused() -> None:
+    read = decode("# coding: latin-1\n".encode("latin-1"))
+    with pytest.raises(Unreadable, match="in the file's encoding iso-8859-1"):
+        read.encode("# coding: latin-1\n漢\n")
+
+
+def test_the_usual_line_end_of_a_file() -> None:
+    assert decode(b"a\r\nb\r\nc\n").newline == "\r\n"
+    assert decode(b"a\nb\nc\r\n").newline == "\n"
+    assert FileText("", b"", "utf-8", False).newline == "\n"
+
+
+def test_replacing_keeps_the_mode_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_bytes(b"old")
+    file.chmod(0o754)
+    replace_file(file, b"new")
+    assert file.read_bytes() == b"new"
+    assert file.stat().st_mode & 0o777 == 0o754
+    assert os.listdir(tmp_path) == ["a.py"]
+
+
+def test_replacing_follows_a_link(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_bytes(b"old")
+    link = tmp_path / "link.py"
+    link.symlink_to(file)
+    replace_file(link, b"new")
+    assert link.is_symlink()
+    assert file.read_bytes() == b"new"
+
+
+def test_a_missing_file_says_so(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match="No such file"):
+        read_file(tmp_path / "none.py")
