@@ -133,7 +133,9 @@ RULES = (
 
 
 def sarif_log(outcome: Outcome) -> dict[str, Any]:
-    log: dict[str, Any] = json.loads(sarif.render(outcome, line_of, RULES, lambda name: f"# {name}\n"))
+    log: dict[str, Any] = json.loads(
+        sarif.render(outcome, line_of, RULES, "# {}\n".format, "https://example.org/{}".format)
+    )
     return log
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gradguard.cli.reading import FileText, Unreadable, decode, read_file, replace_file
+from gradguard.cli.reading import Unreadable, decode, read_file, replace_file
+from gradguard.source.decode import Decoded, Undecodable
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,7 @@ def test_cookies_are_honoured() -> None:
         (b"s = '\xe4'\n", "line 1: not UTF-8 (byte 0xe4)"),
         (b"# coding: nonsense\nx = 1\n", "unknown encoding: nonsense"),
         (codecs.BOM_UTF8 + b"# coding: latin-1\nx = 1\n", "encoding problem: utf-8"),
+        (b"# coding: hex\nx = 1\n", "is not a text encoding"),
         (b"# coding: ascii\n\ns = '\xe4'\n", "line 3: not valid ascii"),
     ],
 )
@@ -54,14 +56,14 @@ def test_what_cannot_be_read_says_why(data: bytes, message: str) -> None:
 
 def test_a_change_that_the_encoding_cannot_express_is_refused() -> None:
     read = decode("# coding: latin-1\n".encode("latin-1"))
-    with pytest.raises(Unreadable, match="in the file's encoding iso-8859-1"):
+    with pytest.raises(Undecodable, match="in the file's encoding iso-8859-1"):
         read.encode("# coding: latin-1\n漢\n")
 
 
 def test_the_usual_line_end_of_a_file() -> None:
     assert decode(b"a\r\nb\r\nc\n").newline == "\r\n"
     assert decode(b"a\nb\nc\r\n").newline == "\n"
-    assert FileText("", b"", "utf-8", False).newline == "\n"
+    assert Decoded("", b"", "utf-8", False).newline == "\n"
 
 
 def test_replacing_keeps_the_mode_and_leaves_nothing_behind(tmp_path: Path) -> None:

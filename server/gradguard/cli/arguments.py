@@ -77,6 +77,11 @@ def _check(commands: argparse._SubParsersAction[_Parser]) -> None:
     )
     rules.add_argument("--baseline", metavar="FILE", help="leave out the findings that stand in this file")
     rules.add_argument("--write-baseline", metavar="FILE", help="write all findings of now into this file")
+    rules.add_argument(
+        "--force-exclude",
+        action="store_true",
+        help="leave out excluded files even when they are named outright",
+    )
     out = check.add_argument_group("how it is reported")
     out.add_argument(
         "--format", choices=FORMATS, default="text", help="how to write the report (default: text)"

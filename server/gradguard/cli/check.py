@@ -23,6 +23,7 @@ from gradguard.cli.reading import Unreadable
 from gradguard.cli.result import Edits, Outcome, Trouble
 from gradguard.cli.worker import Checked, Checker, Job
 from gradguard.findings import Applicability, Finding, Limit
+from gradguard.source.decode import Undecodable
 
 CLEAN, FOUND, CANNOT = 0, 1, 2
 
@@ -125,6 +126,12 @@ def _jobs(arguments: argparse.Namespace, configuration: Configuration) -> list[J
     if arguments.stdin_filename:
         raise Refused('--stdin-filename names the text of stdin; it needs "-" as the path')
     targets = discover.discover(paths, configuration.of)
+    if arguments.force_exclude:
+        targets = [
+            target
+            for target in targets
+            if not (target.named and discover.excluded(target.path, configuration.of(target.path.parent)))
+        ]
     if arguments.changed_since:
         folder = Path(os.path.abspath(paths[0]))
         changed = git.changed_since(arguments.changed_since, folder if folder.is_dir() else folder.parent)
@@ -175,7 +182,7 @@ class _Fixing:
                 sys.stdout.buffer.write(fixed.before.encode(fixed.after))
             elif fixed.count:
                 fix.write(job.path, fixed)
-        except Unreadable as error:
+        except (Unreadable, Undecodable) as error:
             return replace(checked, troubles=(*checked.troubles, Trouble(job.path, str(error))))
         self.count += fixed.count
         return replace(checked, report=fixed.report)

@@ -9,7 +9,7 @@ import sys
 from gradguard.check.catalogue import catalogue
 from gradguard.check.parsing import version_problem
 from gradguard.cli.output import colour_wanted
-from gradguard.cli.pages import page
+from gradguard.ide.pages import page
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gradguard.check.api import Report
-from gradguard.cli.reading import FileText, Unreadable, decode, read_bytes, replace_file
+from gradguard.cli.reading import Unreadable, decode, read_bytes, replace_file
 from gradguard.cli.worker import Checker, Job
 from gradguard.findings import Applicability, Span
+from gradguard.source.decode import Decoded, Undecodable
 from gradguard.source.text import Source
 
 ROUNDS = 12
@@ -26,7 +27,7 @@ ROUNDS = 12
 class Fixed:
     """What fixing made of a file."""
 
-    before: FileText
+    before: Decoded
     after: str
     report: Report
     """For the text after."""
@@ -70,7 +71,10 @@ def fix(job: Job, checker: Checker, *, unsafe: bool) -> Fixed:
 def write(path: str, fixed: Fixed) -> None:
     """Put the fixed text in the place of the file. Raises Unreadable when it changed since it was read."""
     target = Path(path)
-    data = fixed.before.encode(fixed.after)
+    try:
+        data = fixed.before.encode(fixed.after)
+    except Undecodable as error:
+        raise Unreadable(str(error)) from None
     if read_bytes(target) != fixed.before.data:
         raise Unreadable("changed while it was being fixed; left as it is")
     try:

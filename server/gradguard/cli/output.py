@@ -68,9 +68,9 @@ def render(outcome: Outcome, arguments: argparse.Namespace, line_of: LineOf) -> 
         case "sarif":
             from gradguard.check.catalogue import catalogue
             from gradguard.cli.formats import sarif
-            from gradguard.cli.pages import page
+            from gradguard.ide.pages import link, page
 
-            return sarif.render(outcome, line_of, catalogue().rules if outcome.findings else (), page)
+            return sarif.render(outcome, line_of, catalogue().rules if outcome.findings else (), page, link)
         case "github":
             from gradguard.cli.formats import github
 

@@ -1,74 +1,27 @@
-"""Bytes of a Python file to text and back, so that a fix changes nothing but what it means to change.
-
-Encoding cookies (PEP 263) and byte order marks are honoured in both directions, line ends stay as they are.
-"""
+"""Files on the disk: read as text with the reason where that fails, and replaced at once."""
 
 from __future__ import annotations
 
-import codecs
-import io
 import os
 import tempfile
-import tokenize
-from dataclasses import dataclass
 from pathlib import Path
+
+from gradguard.source.decode import Decoded, Undecodable, decode_file
 
 
 class Unreadable(Exception):
     """A file cannot be read as text; the message says why, without its path."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileText:
-    """A file as read: `text` has no byte order mark and the line ends of the file."""
-
-    text: str
-    data: bytes
-    encoding: str
-    bom: bool
-
-    @property
-    def newline(self) -> str:
-        """The line end that most lines have."""
-        windows = self.data.count(b"\r\n")
-        return "\r\n" if windows * 2 > self.data.count(b"\n") else "\n"
-
-    def encode(self, text: str) -> bytes:
-        """Bytes of another text in the same form. Raises Unreadable where the encoding cannot express it."""
-        try:
-            data = text.encode(self.encoding)
-        except UnicodeEncodeError as error:
-            raise Unreadable(
-                f"the change cannot be written in the file's encoding {self.encoding}: {error}"
-            ) from None
-        return codecs.BOM_UTF8 + data if self.bom else data
-
-
-def decode(data: bytes) -> FileText:
+def decode(data: bytes) -> Decoded:
     """Text of a file's bytes. Raises Unreadable."""
-    bom = data.startswith(codecs.BOM_UTF8)
-    body = data[len(codecs.BOM_UTF8) :] if bom else data
     try:
-        found, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-    except SyntaxError as error:
-        try:
-            body.decode("utf-8")
-        except UnicodeDecodeError as wrong:
-            raise Unreadable(_not_utf8(body, wrong)) from None
-        raise Unreadable(str(error.msg or error)) from None
-    encoding = "utf-8" if found.startswith("utf-8") else found
-    try:
-        return FileText(body.decode(encoding), data, encoding, bom)
-    except UnicodeDecodeError as error:
-        if encoding == "utf-8":
-            raise Unreadable(_not_utf8(body, error)) from None
-        line = body.count(b"\n", 0, error.start) + 1
-        raise Unreadable(
-            f"line {line}: not valid {encoding}, as its encoding line says: {error.reason}"
-        ) from None
+        return decode_file(data)
+    except Undecodable as error:
+        raise Unreadable(str(error)) from None
 
 
-def read_file(path: Path) -> FileText:
+def read_file(path: Path) -> Decoded:
     """Text of a file on disk. Raises Unreadable."""
     return decode(read_bytes(path))
 
@@ -115,9 +68,3 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-def _not_utf8(body: bytes, error: UnicodeDecodeError) -> str:
-    line = body.count(b"\n", 0, error.start) + 1
-    byte = body[error.start]
-    return f"line {line}: not UTF-8 (byte 0x{byte:02x}); name its encoding in the first line: # -*- coding: latin-1 -*-"

@@ -16,9 +16,10 @@ from gradguard.check.settings import Settings, options
 from gradguard.check.workspace import ReadingWorkspace, Workspace
 from gradguard.cli import plain
 from gradguard.cli.cache import Cache, digest
-from gradguard.cli.reading import FileText, Unreadable, decode, read_bytes, read_or_none
+from gradguard.cli.reading import Unreadable, decode, read_bytes, read_or_none
 from gradguard.cli.result import Edits, Trouble
 from gradguard.findings import Finding, Span
+from gradguard.source.decode import Decoded
 from gradguard.source.text import Source
 
 
@@ -73,7 +74,7 @@ class Checker:
         source = Source(job.path, text)
         return source, check(source, job.settings, self._workspace(job.settings))
 
-    def _fresh(self, job: Job, text: FileText, key: str) -> Checked:
+    def _fresh(self, job: Job, text: Decoded, key: str) -> Checked:
         workspace = _Recording(self._workspace(job.settings), self._digest)
         source = Source(job.path, text.text)
         report = check(source, job.settings, workspace)
@@ -96,7 +97,7 @@ class Checker:
             self._workspaces[key] = ReadingWorkspace(os.path.isfile, read_or_none, roots)
         return self._workspaces[key]
 
-    def _add_edits(self, checked: Checked, job: Job, text: FileText) -> Checked:
+    def _add_edits(self, checked: Checked, job: Job, text: Decoded) -> Checked:
         findings = (*checked.report.findings, *checked.report.elsewhere)
         if not any(finding.fixes for finding in findings):
             return checked

@@ -24,9 +24,13 @@ _LEVELS = {
 
 
 def render(
-    outcome: Outcome, line_of: LineOf, rules: Iterable[RuleInfo], page_of: Callable[[str], str | None]
+    outcome: Outcome,
+    line_of: LineOf,
+    rules: Iterable[RuleInfo],
+    page_of: Callable[[str], str | None],
+    link_of: Callable[[str], str],
 ) -> str:
-    """The log as text. `page_of` gives the Markdown page of a rule by its name."""
+    """The log as text. `page_of` gives the Markdown page of a rule by its name, `link_of` its address."""
     used = {finding.code for finding in outcome.findings}
     listed = [rule for rule in rules if rule.code in used]
     indices = {rule.code: index for index, rule in enumerate(listed)}
@@ -41,7 +45,7 @@ def render(
                 "name": "gradguard",
                 "version": __version__,
                 "semanticVersion": __version__,
-                "rules": [_rule(rule, page_of(rule.name)) for rule in listed],
+                "rules": [_rule(rule, page_of(rule.name), link_of(rule.name)) for rule in listed],
             }
         },
         "columnKind": "unicodeCodePoints",
@@ -68,8 +72,8 @@ def render(
     return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
 
 
-def _rule(rule: RuleInfo, page: str | None) -> dict[str, Any]:
-    described: dict[str, Any] = {"id": rule.code, "name": rule.name}
+def _rule(rule: RuleInfo, page: str | None, link: str) -> dict[str, Any]:
+    described: dict[str, Any] = {"id": rule.code, "name": rule.name, "helpUri": link}
     if rule.summary:
         described["shortDescription"] = {"text": rule.summary}
     if page:

@@ -1,0 +1,77 @@
+"""Bytes of a Python file to text and back: byte order marks and encoding lines (PEP 263) are honoured."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import tokenize
+from dataclasses import dataclass
+
+
+class Undecodable(ValueError):
+    """The bytes are no text in the encoding they claim; the message says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A file as read: `text` has no byte order mark and the line ends of the file."""
+
+    text: str
+    data: bytes
+    encoding: str
+    bom: bool
+
+    @property
+    def newline(self) -> str:
+        """The line end that most lines have."""
+        windows = self.data.count(b"\r\n")
+        return "\r\n" if windows * 2 > self.data.count(b"\n") else "\n"
+
+    def encode(self, text: str) -> bytes:
+        """Bytes of another text in the same form. Raises Undecodable where the encoding cannot express it."""
+        try:
+            data = text.encode(self.encoding)
+        except UnicodeEncodeError as error:
+            character = text[error.start]
+            raise Undecodable(
+                f'"{character}" cannot be written in the file\'s encoding {self.encoding}'
+            ) from None
+        return codecs.BOM_UTF8 + data if self.bom else data
+
+
+def decode(data: bytes) -> str:
+    """Text without a byte order mark, line ends as they are. Raises Undecodable."""
+    return decode_file(data).text
+
+
+def decode_file(data: bytes) -> Decoded:
+    """Text together with the form it was read from. Raises Undecodable."""
+    bom = data.startswith(codecs.BOM_UTF8)
+    body = data[len(codecs.BOM_UTF8) :] if bom else data
+    try:
+        found, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    except SyntaxError as error:
+        try:
+            body.decode("utf-8")
+        except UnicodeDecodeError as wrong:
+            raise Undecodable(_not_utf8(body, wrong)) from None
+        raise Undecodable(str(error.msg or error)) from None
+    encoding = "utf-8" if found.startswith("utf-8") else found
+    try:
+        return Decoded(body.decode(encoding), data, encoding, bom)
+    except UnicodeDecodeError as error:
+        if encoding == "utf-8":
+            raise Undecodable(_not_utf8(body, error)) from None
+        line = body.count(b"\n", 0, error.start) + 1
+        raise Undecodable(
+            f"line {line}: not valid {encoding}, as its encoding line says: {error.reason}"
+        ) from None
+    except LookupError as error:
+        # Codecs from bytes to bytes (`hex`) are found by name but give no text.
+        raise Undecodable(str(error)) from None
+
+
+def _not_utf8(body: bytes, error: UnicodeDecodeError) -> str:
+    line = body.count(b"\n", 0, error.start) + 1
+    byte = body[error.start]
+    return f"line {line}: not UTF-8 (byte 0x{byte:02x}); name its encoding in the first line: # -*- coding: latin-1 -*-"
