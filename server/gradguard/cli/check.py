@@ -19,6 +19,7 @@ from gradguard.check.ignores import UNUSED
 from gradguard.cli import baseline, discover, fix, git, output, pool, progress
 from gradguard.cli.cache import Cache, open_cache
 from gradguard.cli.configuration import Configuration, command_line_layer
+from gradguard.cli.formats import text
 from gradguard.cli.reading import Unreadable
 from gradguard.cli.result import Edits, Outcome, Trouble
 from gradguard.cli.worker import Checked, Checker, Job
@@ -61,6 +62,8 @@ def _run(arguments: argparse.Namespace) -> int:
     jobs = _jobs(arguments, configuration)
     if configuration.problems:
         raise Refused("\n".join(map(str, configuration.problems)))
+    if not jobs and STDIN not in arguments.paths:
+        print("gradguard: warning: no Python files found", file=sys.stderr)
     cache = None if arguments.no_cache or arguments.fix or arguments.diff else open_cache(_cache_root())
     changing = arguments.fix or arguments.diff
     make = partial(
@@ -84,14 +87,14 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.write_baseline:
         baseline.write(Path(arguments.write_baseline), outcome.findings, names.line)
         print(
-            f"gradguard: wrote {len(outcome.findings)} findings to {arguments.write_baseline}",
+            f"gradguard: wrote {text.plural(len(outcome.findings), 'finding')} to {arguments.write_baseline}",
             file=sys.stderr,
         )
         return CANNOT if outcome.troubles else CLEAN
     if known is not None:
         outcome = _without(outcome, known.new(outcome.findings, names.line))
     if fixing and arguments.diff:
-        print(f"gradguard: would fix {fixing.count} findings", file=sys.stderr)
+        print(f"gradguard: would fix {text.plural(fixing.count, 'finding')}", file=sys.stderr)
     else:
         output.write(outcome, arguments, names.line, to_stderr=bool(fixing and fixing.to_stdout))
         _hint(outcome, arguments, cache)
@@ -169,7 +172,7 @@ class _Fixing:
         from_stdin = job.data is not None
         self.to_stdout |= from_stdin
         if not any(plan.applicability in allowed for plan in plans):
-            if from_stdin and not self._diff and not checked.troubles:
+            if from_stdin and not self._diff:
                 sys.stdout.buffer.write(job.data or b"")
             return checked
         try:

@@ -1,8 +1,8 @@
 """Apply fixes to files: safe ones, or also those that may change numbers; each round is checked anew.
 
 A file is read, fixed in memory until nothing more can be done, and replaced at once. Fixes that overlap wait
-for the next round. A result that does not parse is dropped, and so is every fix for a file that did not parse
-before. A file that somebody else wrote meanwhile is left alone.
+for the next round. A round counts only when fewer findings are left and the text still parses; a file that
+does not parse is not fixed. A file that somebody else wrote meanwhile is left alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from pathlib import Path
 
 from gradguard.check.api import Report
 from gradguard.cli.reading import Unreadable, decode, read_bytes, replace_file
-from gradguard.cli.worker import Checker, Job
+from gradguard.cli.result import Edits
+from gradguard.cli.worker import Checker, Job, edits_of
 from gradguard.findings import Applicability, Span
 from gradguard.source.decode import Decoded, Undecodable
 from gradguard.source.text import Source
@@ -36,8 +37,8 @@ class Fixed:
     def diff(self, name: str) -> Iterator[str]:
         """Lines of a unified diff, with their ends."""
         lines = difflib.unified_diff(
-            self.before.text.splitlines(keepends=True),
-            self.after.splitlines(keepends=True),
+            _lines(self.before.text),
+            _lines(self.after),
             f"a/{name}",
             f"b/{name}",
         )
@@ -50,22 +51,21 @@ def fix(job: Job, checker: Checker, *, unsafe: bool) -> Fixed:
     before = decode(read_bytes(Path(job.path)) if job.data is None else job.data)
     allowed = {Applicability.SAFE, Applicability.UNSAFE} if unsafe else {Applicability.SAFE}
     source, report = checker.text_checked(job, before.text)
-    first = report
     count = 0
     for _ in range(ROUNDS):
-        if source.errors:
+        groups = [] if source.errors else list(_edits(source, report, allowed))
+        # All at once; where that does not help, one alone may.
+        for chosen in (groups, *([group] for group in groups if len(groups) > 1)):
+            text = apply(source, [edit for group in chosen for edit in group], before.newline)
+            if not chosen or text == source.text or not _parses(text):
+                continue
+            after, found = checker.text_checked(job, text)
+            if not found.crash and len(found.findings) < len(report.findings):
+                source, report, count = after, found, count + len(chosen)
+                break
+        else:
             break
-        edits = list(_edits(source, report, allowed))
-        if not edits:
-            break
-        text = apply(source, [edit for group in edits for edit in group], before.newline)
-        if text == source.text or not _parses(text):
-            break
-        after, found = checker.text_checked(job, text)
-        if found.crash:
-            break
-        source, report, count = after, found, count + len(edits)
-    return Fixed(before, source.text, report if count else first, count)
+    return Fixed(before, source.text, report, count)
 
 
 def write(path: str, fixed: Fixed) -> None:
@@ -94,19 +94,22 @@ def apply(source: Source, edits: list[tuple[Span, str]], newline: str) -> str:
     return text
 
 
-def _edits(source: Source, report: Report, allowed: set[Applicability]) -> Iterator[list[tuple[Span, str]]]:
-    """Edits of the first allowed fix of each finding, without those that touch earlier ones."""
-    from gradguard.fixes import api
+def _lines(text: str) -> list[str]:
+    """Lines with their ends, as patch tools count them."""
+    lines = text.split("\n")
+    return [line + "\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
 
+
+def _edits(source: Source, report: Report, allowed: set[Applicability]) -> Iterator[Edits]:
+    """Edits of the first allowed fix of each finding, without those that touch earlier ones."""
     taken: list[Span] = []
     for finding in report.findings:
         for plan in finding.fixes:
             if plan.applicability not in allowed:
                 continue
-            edits = api.edits(plan, source)
-            if not edits:
+            group = edits_of(plan, source)
+            if not group:
                 continue
-            group = [(edit.span, edit.replacement) for edit in edits]
             if any(_touch(span, other) for span, _ in group for other in taken):
                 break
             taken.extend(span for span, _ in group)

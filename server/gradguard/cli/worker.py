@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from gradguard.cli import plain
 from gradguard.cli.cache import Cache, digest
 from gradguard.cli.reading import Unreadable, decode, read_bytes, read_or_none
 from gradguard.cli.result import Edits, Trouble
-from gradguard.findings import Finding, Span
+from gradguard.findings import Finding, FixPlan, Span
 from gradguard.source.decode import Decoded
 from gradguard.source.text import Source
 
@@ -56,6 +57,15 @@ class Checker:
 
     def check(self, job: Job) -> Checked:
         """Check a file. Never raises; what goes wrong is told in `troubles`."""
+        try:
+            return self._check(job)
+        except Exception as error:
+            trouble = Trouble(
+                job.path, f"internal error {type(error).__name__}: {error}; --verbose shows where"
+            )
+            return Checked(job.path, Report(crash=traceback.format_exc()), (trouble,))
+
+    def _check(self, job: Job) -> Checked:
         try:
             data = read_bytes(Path(job.path)) if job.data is None else job.data
             if GATE.encode() not in data and not job.named:
@@ -101,20 +111,13 @@ class Checker:
         findings = (*checked.report.findings, *checked.report.elsewhere)
         if not any(finding.fixes for finding in findings):
             return checked
-        from gradguard.fixes import api
-
         workspace = self._workspace(job.settings)
         own = Source(job.path, text.text)
         edits = []
         for finding in findings:
             source = own if finding.path == job.path else workspace.source(finding.path)
-            known = [api.edits(plan, source) if source else None for plan in finding.fixes]
-            edits.append(
-                (
-                    finding,
-                    tuple(tuple((e.span, e.replacement) for e in each) if each else None for each in known),
-                )
-            )
+            known = tuple(edits_of(plan, source) if source else None for plan in finding.fixes)
+            edits.append((finding, known))
         return Checked(checked.path, checked.report, checked.troubles, checked.uses_torch, tuple(edits))
 
     # The cache
@@ -182,6 +185,14 @@ class Checker:
         except (KeyError, TypeError, ValueError):
             return None
         return Checked(job.path, report, troubles, uses_torch=True)
+
+
+def edits_of(plan: FixPlan, source: Source) -> Edits | None:
+    """The edits of a fix in the file it is for; None when it cannot be done."""
+    from gradguard.fixes import api
+
+    edits = api.edits(plan, source)
+    return tuple((edit.span, edit.replacement) for edit in edits) if edits else None
 
 
 _GRAMMAR = f"as Python {sys.version_info[0]}.{sys.version_info[1]} reads it"

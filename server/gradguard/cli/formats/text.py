@@ -158,11 +158,11 @@ def _summary(outcome: Outcome) -> Iterator[Line]:
     total = sum(counts.values())
     line: Line = []
     if total:
-        parts = [_plural(counts[severity], severity.value) for severity in Severity if counts[severity]]
-        line.append((f"{_plural(total, 'finding')} ({', '.join(parts)})", ""))
+        parts = [plural(counts[severity], severity.value) for severity in Severity if counts[severity]]
+        line.append((f"{plural(total, 'finding')} ({', '.join(parts)})", ""))
     else:
         line.append(("no findings", ""))
-    line.append((f" in {_plural(outcome.checked, 'file')} using torch of {outcome.files} read", ""))
+    line.append((f" in {plural(outcome.checked, 'file')} using torch of {outcome.files} read", ""))
     if outcome.fixed:
         line.append((f"; {outcome.fixed} fixed", ""))
     if outcome.hidden:
@@ -171,11 +171,12 @@ def _summary(outcome: Outcome) -> Iterator[Line]:
     if outcome.limits:
         yield [
             (
-                f"{_plural(len(outcome.limits), 'place')} not analysed to the end; --verbose lists them",
+                f"{plural(len(outcome.limits), 'place')} not analysed to the end; --verbose lists them",
                 "dim",
             )
         ]
 
 
-def _plural(count: int, word: str) -> str:
+def plural(count: int, word: str) -> str:
+    """A count with its word."""
     return f"{count} {word}" if count == 1 or word in ("information",) else f"{count} {word}s"
