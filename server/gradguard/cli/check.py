@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run `gradguard check` and return the exit code."""
     try:
         return _run(arguments)
-    except (Refused, discover.NoSuchPath, git.GitFailed, baseline.BadBaseline) as error:
+    except (Refused, discover.NoSuchPath, git.GitFailed, baseline.BadBaseline, pool.WorkerDied) as error:
         for line in str(error).splitlines():
             complain(line)
         return CANNOT

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import sys
@@ -14,6 +13,10 @@ FEW = 16
 """Up to so many files, starting other processes costs more than it gains."""
 
 
+class WorkerDied(Exception):
+    """A worker process ended before its work was done."""
+
+
 def default_jobs() -> int:
     """How many processors this process may use."""
     if sys.platform == "linux":
@@ -22,20 +25,30 @@ def default_jobs() -> int:
 
 
 def run(jobs: Sequence[Job], make: Callable[[], Checker], processes: int) -> Iterator[Checked]:
-    """Check all jobs; results come in the order of the jobs."""
+    """Check all jobs; results come in the order of the jobs. Raises WorkerDied."""
     processes = min(processes, max(1, len(jobs) // 2))
     if processes <= 1:
         checker = make()
         for job in jobs:
             yield checker.check(job)
         return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
     # Forked workers start at once and share what is loaded; no thread runs yet, so forking is safe.
-    method = "fork" if sys.platform == "linux" else "spawn"
-    context = multiprocessing.get_context(method)
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     # Neighbours import the same modules, so a worker takes a few in a row; few enough that none ends late.
     chunk = max(1, min(16, len(jobs) // (processes * 8)))
-    with context.Pool(processes, _start, (make,)) as pool:
-        yield from pool.imap(_work, jobs, chunk)
+    executor = ProcessPoolExecutor(processes, context, _start, (make,))
+    try:
+        yield from executor.map(_work, jobs, chunksize=chunk)
+    except BrokenProcessPool:
+        raise WorkerDied(
+            "a worker process was ended from outside, perhaps for want of memory; try --jobs 1"
+        ) from None
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
 
 
 _checker: Checker | None = None
