@@ -1,0 +1,141 @@
+"""What can be done about findings in a stretch of the program. Offers are cheap; edits are worked out when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from gradguard.findings import Applicability, Finding, FixPlan, Span
+from gradguard.ide.analysis import Analysis
+from gradguard.ide.ignore import ignoring
+from gradguard.ide.wording import Wording
+from gradguard.source.text import Source
+
+
+class What(str, Enum):
+    """Kinds of offers."""
+
+    FIX = "fix"
+    REWRITE = "rewrite"
+    IGNORE = "ignore"
+    FIX_ALL = "fix-all"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Something that can be done. `about` are the findings it settles."""
+
+    what: What
+    title: str
+    about: tuple[Finding, ...] = ()
+    plan: FixPlan | None = None
+    preferred: bool = False
+
+    @property
+    def manual(self) -> bool:
+        """Whether it only says what to do."""
+        return self.plan is not None and self.plan.applicability is Applicability.MANUAL
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A stretch of the program and what takes its place."""
+
+    span: Span
+    text: str
+
+
+def offers(analysis: Analysis, findings: Iterable[Finding], span: Span, wording: Wording) -> list[Offer]:
+    """What can be done about the findings that touch a stretch, fixes first, each once."""
+    path = analysis.source.path
+    here = [each for each in findings if each.path == path and touches(each.span, span)]
+    out: list[Offer] = []
+    seen: set[tuple[str, Span]] = set()
+    for finding in here:
+        safe = [plan for plan in finding.fixes if plan.applicability is Applicability.SAFE]
+        for plan in finding.fixes:
+            what = What.FIX if plan.applicability is not Applicability.UNSAFE else What.REWRITE
+            if (plan.title, plan.span) in seen:
+                continue
+            seen.add((plan.title, plan.span))
+            preferred = bool(safe) and plan is safe[0]
+            out.append(
+                Offer(
+                    What.FIX if what is What.FIX else What.REWRITE,
+                    wording.message(plan.title),
+                    (finding,),
+                    plan,
+                    preferred,
+                )
+            )
+    ignored: set[tuple[str, int]] = set()
+    for finding in here:
+        line = analysis.source.statement_lines(finding.span.line)[0]
+        if finding.code == "GG901" or (finding.code, line) in ignored or analysis.source.is_broken(line):
+            continue
+        ignored.add((finding.code, line))
+        out.append(Offer(What.IGNORE, wording.text("ignore-line", code=finding.code), (finding,)))
+    return out
+
+
+def fix_all(analysis: Analysis, findings: Iterable[Finding], wording: Wording) -> Offer | None:
+    """The offer to make every safe fix; None where there is none to make or a piece does not parse."""
+    if not analysis.whole:
+        return None
+    path = analysis.source.path
+    about = tuple(each for each in findings if each.path == path and _first_safe(each) is not None)
+    return Offer(What.FIX_ALL, wording.text("fix-all"), about) if about else None
+
+
+def changes(offer: Offer, analysis: Analysis) -> tuple[Change, ...] | None:
+    """What an offer does to the program; None where it cannot be done."""
+    source = analysis.source
+    if offer.what is What.IGNORE:
+        found = ignoring(offer.about[0], source)
+        return (Change(*found),) if found else None
+    if offer.what is What.FIX_ALL:
+        return _every(offer.about, analysis)
+    if offer.plan is None:
+        return None
+    return _edits(offer.plan, source) or None
+
+
+def touches(one: Span, other: Span) -> bool:
+    """Whether two stretches share a place, their ends included."""
+    return (one.line, one.column) <= (other.end_line, other.end_column) and (other.line, other.column) <= (
+        one.end_line,
+        one.end_column,
+    )
+
+
+def _every(findings: Sequence[Finding], analysis: Analysis) -> tuple[Change, ...] | None:
+    """The safe fixes of all findings, those left out that would change what another changes already."""
+    taken: list[Change] = []
+    for finding in findings:
+        plan = _first_safe(finding)
+        made = _edits(plan, analysis.source) if plan else ()
+        fresh = [each for each in made if each not in taken]
+        if any(_collide(each.span, other.span) for each in fresh for other in taken):
+            continue
+        taken.extend(fresh)
+    return tuple(sorted(taken, key=lambda each: each.span)) or None
+
+
+def _edits(plan: FixPlan, source: Source) -> tuple[Change, ...]:
+    # Loads libcst, which costs more than everything else at start-up.
+    from gradguard.fixes import api
+
+    return tuple(Change(edit.span, edit.replacement) for edit in api.edits(plan, source) or ())
+
+
+def _collide(one: Span, other: Span) -> bool:
+    start, end = (
+        max((one.line, one.column), (other.line, other.column)),
+        min((one.end_line, one.end_column), (other.end_line, other.end_column)),
+    )
+    return start < end or one == other
+
+
+def _first_safe(finding: Finding) -> FixPlan | None:
+    return next((plan for plan in finding.fixes if plan.applicability is Applicability.SAFE), None)

@@ -1,0 +1,101 @@
+"""Everything an editor can ask about one version of one program, worked out once."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradguard.check import api
+from gradguard.check.settings import Settings
+from gradguard.check.workspace import Workspace
+from gradguard.findings import Certainty, Finding, Limit
+from gradguard.ide.carry import carried, live
+from gradguard.source.text import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an analyser gives: the report, and the tape for hovers and hints where there is one."""
+
+    report: api.Report
+    tape: Any = None
+
+
+Analyser = Callable[[Source, Settings, Workspace], Outcome]
+"""Never raises for any text; an exception is taken for a fault in gradguard and shown as such."""
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """The answer for one version.
+
+    findings: what is shown, in order: those of the report in pieces that parse, and `kept` ones elsewhere.
+    """
+
+    source: Source
+    settings: Settings
+    outcome: Outcome
+    findings: tuple[Finding, ...]
+    kept: frozenset[int] = field(default=frozenset())
+    """Positions in `findings` of those that come from an earlier version."""
+    possible: tuple[Finding, ...] = ()
+    """Shown on hover only."""
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """Where the analysis stopped early."""
+        return self.outcome.report.limits
+
+    @property
+    def whole(self) -> bool:
+        """Whether the text parses and the analysis went through: only then may everything be fixed at once."""
+        return not self.source.errors and not self.outcome.report.crash
+
+
+def analyse(source: Source, settings: Settings, workspace: Workspace) -> Outcome:
+    """The analyser of the shipped server: every rule runs, also for what is merely possible (for hovers)."""
+    seen: list[Any] = []
+
+    def engine(
+        source: Source, settings: Settings, workspace: Workspace
+    ) -> tuple[Iterable[Finding], Iterable[Limit]]:
+        from gradguard.ops import table
+        from gradguard.rules import registry
+        from gradguard.tape import analyse as run
+
+        version = None if settings.torch == "auto" else settings.torch
+        tape = run(source, table.load(version), workspace)
+        seen.append(tape)
+        return registry.findings(tape), tape.limits
+
+    report = api.run(source, settings.with_changes(all=True), workspace, engine)
+    return Outcome(report, seen[-1] if seen else None)
+
+
+def analysis(
+    source: Source,
+    settings: Settings,
+    workspace: Workspace,
+    analyser: Analyser,
+    before: Analysis | None = None,
+) -> Analysis:
+    """Analyse one version. `before` is the answer for an earlier one, whose findings stay where nothing parses."""
+    try:
+        outcome = analyser(source, settings, workspace)
+    except Exception:
+        outcome = Outcome(api.Report(crash=traceback.format_exc()))
+    every = live(outcome.report.findings, source)
+    found = [each for each in every if settings.all or each.certainty is not Certainty.POSSIBLE]
+    stay = carried(before.findings, before.source, source) if before is not None else ()
+    shown = tuple(sorted((*found, *stay), key=lambda each: each.sort_key))
+    old = set(map(id, stay))
+    return Analysis(
+        source,
+        settings,
+        outcome,
+        shown,
+        frozenset(index for index, each in enumerate(shown) if id(each) in old),
+        tuple(each for each in every if each not in found),
+    )

@@ -1,0 +1,134 @@
+"""What is said about the thing under the cursor: a finding, an ignore comment, an op, a variable.
+
+Markdown with a short first line. A finding comes first, what the op or variable is comes below it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gradguard.check import ignores
+from gradguard.check.catalogue import catalogue
+from gradguard.findings import Applicability, Certainty, Finding, Span
+from gradguard.ide import nodes, ophover, varhover
+from gradguard.ide.analysis import Analysis
+from gradguard.ide.pages import link, page
+from gradguard.ide.wording import Wording
+
+RULE = "\n\n---\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Hover:
+    """Markdown about a stretch of the program."""
+
+    text: str
+    span: Span
+
+
+def hover(
+    analysis: Analysis, shown: Iterable[Finding], line: int, column: int, wording: Wording
+) -> Hover | None:
+    """What is said at a position; None where there is nothing to say."""
+    path = analysis.source.path
+    here = [
+        each for each in (*shown, *analysis.possible) if each.path == path and covers(each.span, line, column)
+    ]
+    parts = [_finding(each, wording) for each in here[:3]]
+    span = here[0].span if here else None
+    comment = None if here else _ignore(analysis, line, column, wording)
+    if comment is not None:
+        return comment
+    if analysis.settings.hover:
+        at = nodes.at(analysis.source, line, column)
+        about = None
+        if at is not None:
+            about = ophover.hover(analysis, at, wording) or varhover.hover(
+                analysis, at, line, column, wording
+            )
+        if about is not None:
+            parts.append(about.text)
+            span = span or about.span
+    if not parts or span is None:
+        return None
+    return Hover(RULE.join(parts), span)
+
+
+def covers(span: Span, line: int, column: int) -> bool:
+    """Whether a stretch covers a position, its end included (the cursor stands behind the last character)."""
+    return (span.line, span.column) <= (line, column) <= (span.end_line, span.end_column)
+
+
+def plain(markdown: str) -> str:
+    """Markdown for clients that show none."""
+    text = re.sub(r"^```\w*\n?|^---\n", "", markdown, flags=re.MULTILINE)
+    text = re.sub(r"\[([^\]]+)\]\(([^)]+)\)", r"\1 (\2)", text)
+    return re.sub(r"\*\*|`", "", text)
+
+
+def explain(code_or_name: str, wording: Wording) -> tuple[str, str] | None:
+    """Title and page of a rule; None for an unknown one."""
+    rule = catalogue().rule(code_or_name)
+    text = page(rule.name, wording.language) if rule else None
+    return (f"{rule.code} {rule.name}", text) if rule and text else None
+
+
+def _finding(finding: Finding, wording: Wording) -> str:
+    certainty = wording.text(f"certainty-{finding.certainty.value}")
+    head = f"**{finding.code}** [{finding.name}]({link(finding.name)}) · {certainty}"
+    lines = [head, "", wording.message(finding.message)]
+    for note in finding.notes:
+        lines += ["", wording.message(note)]
+    sections = page_sections(finding.name, wording.language)
+    if sections.why:
+        lines += ["", f"*{wording.text('why')}* {sections.why}"]
+    if sections.torch and finding.certainty is not Certainty.OBSERVED:
+        lines += ["", wording.text("torch-says"), "", "```text", sections.torch, "```"]
+    for plan in finding.fixes[:2]:
+        key = "fix" if plan.applicability is Applicability.SAFE else f"fix-{plan.applicability.value}"
+        lines += ["", wording.text(key, title=wording.message(plan.title))]
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """The parts of a rule's page that a hover quotes."""
+
+    why: str = ""
+    torch: str = ""
+
+
+def page_sections(name: str, language: str) -> Sections:
+    """First paragraph of why autograd minds, and torch's own words. The page names them in this order."""
+    text = page(name, language)
+    if not text:
+        return Sections()
+    english = page(name) or ""
+    titles = [title.strip() for title in re.findall(r"^## (.+)$", english, re.MULTILINE)]
+    bodies = re.split(r"^## .+$", text, flags=re.MULTILINE)[1:]
+    by_title = dict(zip(titles, bodies))
+    why = by_title.get("Why autograd minds", "").strip().split("\n\n")[0]
+    said = re.search(r"```\w*\n(.*?)\n?```", by_title.get("What torch says", ""), re.DOTALL)
+    return Sections(" ".join(why.split()), said.group(1).strip() if said else "")
+
+
+def _ignore(analysis: Analysis, line: int, column: int, wording: Wording) -> Hover | None:
+    source = analysis.source
+    for comment in ignores.read(source, catalogue).comments:
+        if not covers(comment.span, line, column):
+            continue
+        for selector in comment.selectors:
+            if covers(selector.span, line, column) and len(selector.codes) == 1:
+                found = explain(next(iter(selector.codes)), wording)
+                if found is not None:
+                    return Hover(found[1], selector.span)
+        if len(comment.selectors) == 1 and len(comment.selectors[0].codes) == 1:
+            found = explain(next(iter(comment.selectors[0].codes)), wording)
+            if found is not None:
+                return Hover(found[1], comment.span)
+        key = "ignores-file" if comment.whole_file else "ignores-line"
+        rules = ", ".join(f"`{each.text}`" for each in comment.selectors) or wording.text("every-rule")
+        return Hover(wording.text(key, rules=rules), comment.span)
+    return None

@@ -1,0 +1,331 @@
+"""The hover on an operation: what backward needs of this very call, and what may still be written.
+
+Facts come from the op table, with the names that stand on the line in place of the table's roles.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+
+from gradguard.findings import Span
+from gradguard.ide.analysis import Analysis
+from gradguard.ide.nodes import At, dotted, imports
+from gradguard.ide.wording import Wording
+from gradguard.ops import conditions, table
+from gradguard.ops.model import AliasKind, Condition, Form, Kind, ModuleRow, Op
+
+_PLAIN_TYPES = (str, bytes, int, float, list, tuple, dict, set, frozenset)
+_OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
+    ast.Pow: "pow", ast.MatMult: "matmul", ast.USub: "neg", ast.Invert: "invert",
+}  # fmt: skip
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_LONGEST = 40
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Markdown about a stretch of the program."""
+
+    text: str
+    span: Span
+
+
+@dataclass(slots=True)
+class Use:
+    """One call of an op: which text stands for which role."""
+
+    shown: str
+    """The name to show."""
+    arguments: list[ast.expr]
+    keywords: dict[str, ast.expr]
+    result: str = ""
+    """What the result is assigned to."""
+    names: dict[str, str] = field(default_factory=dict)
+
+
+def hover(analysis: Analysis, at: At, wording: Wording) -> About | None:
+    """What is said about the op under the cursor; None where there is none."""
+    source = analysis.source
+    version = None if analysis.settings.torch == "auto" else analysis.settings.torch
+    known = table.load(version)
+    found = _operator(at) or _called(at, imports(source.tree))
+    if found is None:
+        return None
+    name, use, node = found
+    module = known.module(name)
+    if module is not None:
+        return About(_module_text(module, use, wording), source.span(node))
+    op = known.op(name)
+    if op is None or not op.forms:
+        return None
+    use.result = _target(at)
+    form = choose(op, use)
+    return About(_text(op, form, use, wording), source.span(node))
+
+
+def choose(op: Op, use: Use) -> Form:
+    """The form that torch would run for these arguments, as far as their shape on the line tells."""
+    for form in op.forms:
+        if _fits(form, use):
+            return form
+    return op.forms[0]
+
+
+def _operator(at: At) -> tuple[str, Use, ast.AST] | None:
+    node = at.node
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        name = _OPERATORS[type(node.op)]
+        return f"operator.{name}", Use(_short(node), [node.left, node.right], {}), node
+    if isinstance(node, ast.UnaryOp) and type(node.op) in _OPERATORS:
+        return f"operator.{_OPERATORS[type(node.op)]}", Use(_short(node), [node.operand], {}), node
+    if isinstance(node, ast.AugAssign) and type(node.op) in _OPERATORS:
+        shown = f"{_short(node.target)} {_sign(node.op)}= {_short(node.value)}"
+        return f"operator.i{_OPERATORS[type(node.op)]}", Use(shown, [node.target, node.value], {}), node
+    return None
+
+
+def _called(at: At, bound: dict[str, str]) -> tuple[str, Use, ast.AST] | None:
+    call = at.call()
+    func = call.func if call is not None else at.node
+    keywords = {each.arg: each.value for each in call.keywords if each.arg} if call else {}
+    arguments = [each for each in call.args if not isinstance(each, ast.Starred)] if call else []
+    public = dotted(func, bound)
+    if public is not None:
+        return public, Use(public, arguments, keywords), func
+    if call is None or not isinstance(func, ast.Attribute):
+        return None
+    if any(hasattr(each, func.attr) for each in _PLAIN_TYPES):
+        return None
+    shown = f"{_short(func.value)}.{func.attr}"
+    return f"Tensor.{func.attr}", Use(shown, [func.value, *arguments], keywords), func
+
+
+def _fits(form: Form, use: Use) -> bool:
+    positional = [each for each in form.params if not each.keyword_only]
+    if len(use.arguments) > len(positional):
+        # Sizes may be given one by one: `x.view(2, 3)`.
+        if not (positional and positional[-1].kind is Kind.INTS):
+            return False
+    names = {each.name for each in form.params}
+    if not use.keywords.keys() <= names:
+        return False
+    given = {each.name for each in positional[: len(use.arguments)]} | use.keywords.keys()
+    if any(each.default is None and each.name not in given for each in form.params):
+        return False
+    pairs = [
+        *zip(positional, use.arguments),
+        *((p, use.keywords[p.name]) for p in form.params if p.name in use.keywords),
+    ]
+    return all(_accepts(param.kind, argument) for param, argument in pairs)
+
+
+def _accepts(kind: Kind, argument: ast.expr) -> bool:
+    if not isinstance(argument, ast.Constant):
+        return True
+    value = argument.value
+    if kind in (Kind.TENSOR, Kind.TENSORS):
+        return value is None
+    if kind in (Kind.INT, Kind.INTS):
+        return isinstance(value, int)
+    if kind is Kind.STR:
+        return isinstance(value, str)
+    return True
+
+
+def _text(op: Op, form: Form, use: Use, wording: Wording) -> str:
+    names = _names(form, use, wording)
+    saved: list[tuple[str, str]] = []
+    for each in form.saves:
+        condition, holds = _condition(each.when, form, use, names, wording)
+        if holds is not False and (names.get(each.role, each.role), condition) not in saved:
+            saved.append((names.get(each.role, each.role), condition))
+    written = [names.get(each.role, each.role) for each in form.writes if _sure(each.when, form, use)]
+    lines = [f"**`{use.shown}`** {_headline(saved, written, wording)}"]
+    points: list[str] = []
+    for what, condition in saved:
+        points.append(wording.text("op-saves-if" if condition else "op-saves", what=what, when=condition))
+    for role, formula in form.formulas[:3]:
+        points.append(
+            wording.text("op-formula", what=names.get(role, role), formula=_renamed(formula, names))
+        )
+    kept = {what for what, _ in saved}
+    free = [
+        names[p.name] for p in form.params if p.kind is Kind.TENSOR and p.name in names and p.name != "out"
+    ]
+    free = [each for each in dict.fromkeys([*free, *_results(form, names, wording)]) if each not in kept]
+    if saved:
+        points.append(wording.text("op-do-not-write", what=_list(dict.fromkeys(what for what, _ in saved))))
+    if free and form.formulas:
+        points.append(wording.text("op-may-write", what=_list(free)))
+    for what in dict.fromkeys(written):
+        points.append(wording.text("op-writes", what=what))
+    for alias in form.aliases:
+        if alias.kind is AliasKind.SAME or not _possible(alias.when, form, use):
+            continue
+        key = "op-view" if alias.kind is AliasKind.VIEW else "op-maybe-view"
+        points.append(wording.text(key, what=names.get(alias.of, alias.of)))
+        if alias.multi:
+            points.append(wording.text("op-multi-view"))
+    if _sure(form.reads, form, use):
+        points.append(wording.text("op-reads"))
+    if op.inplace and not written:
+        points.append(wording.text("op-inplace", name=op.inplace.rsplit(".", 1)[-1]))
+    if points:
+        lines += ["", *(f"- {point}" for point in dict.fromkeys(points))]
+    return "\n".join(lines)
+
+
+def _headline(saved: list[tuple[str, str]], written: list[str], wording: Wording) -> str:
+    sure = [what for what, condition in saved if not condition]
+    if sure:
+        return wording.text("op-head-saves", what=_list(sure))
+    if saved:
+        return wording.text("op-head-may-save", what=_list(what for what, _ in saved))
+    return wording.text("op-head-writes", what=_list(written)) if written else wording.text("op-head-nothing")
+
+
+def _module_text(row: ModuleRow, use: Use, wording: Wording) -> str:
+    lines = [f"**`{use.shown}`** {wording.text('module-head')}", ""]
+    if row.parameters:
+        lines.append(f"- {wording.text('module-parameters', what=_list(name for name, _ in row.parameters))}")
+    if row.buffers:
+        lines.append(f"- {wording.text('module-buffers', what=_list(name for name, _ in row.buffers))}")
+    saves = dict.fromkeys(each.role for form in row.forms for each in form.saves)
+    if saves:
+        lines.append(f"- {wording.text('module-saves', what=_list(saves))}")
+    elif row.forms:
+        lines.append(f"- {wording.text('module-saves-nothing')}")
+    return "\n".join(lines)
+
+
+def _names(form: Form, use: Use, wording: Wording) -> dict[str, str]:
+    names: dict[str, str] = {}
+    positional = [each for each in form.params if not each.keyword_only]
+    for param, argument in zip(positional, use.arguments):
+        names[param.name] = _short(argument)
+    for name, argument in use.keywords.items():
+        names[name] = _short(argument)
+    if len(form.results) == 1:
+        names[form.results[0]] = use.result or wording.text("op-result")
+    else:
+        fields = form.field_names or form.results
+        for index, role in enumerate(form.results):
+            names[role] = (
+                f"{use.result}[{index}]" if use.result else f"{wording.text('op-result')} ({fields[index]})"
+            )
+    return names
+
+
+def _results(form: Form, names: dict[str, str], wording: Wording) -> list[str]:
+    if any(alias.kind is AliasKind.SAME for alias in form.aliases if alias.when == ("*",)):
+        return []
+    return [names.get(role, role) for role in form.results if role not in form.nondifferentiable]
+
+
+def _condition(
+    when: Condition, form: Form, use: Use, names: dict[str, str], wording: Wording
+) -> tuple[str, bool | None]:
+    holds = conditions.holds(when, lambda atom: _known(atom, form, use))
+    if holds is not None:
+        return "", holds
+    clauses = []
+    for clause in when:
+        atoms = conditions.parse(clause)
+        if any(_known(atom, form, use) is False for atom in atoms):
+            continue
+        words = [
+            _atom(atom, names, wording)
+            for atom in atoms
+            if _known(atom, form, use) is None and atom.name not in "*?"
+        ]
+        if words:
+            clauses.append(wording.text("and").join(words))
+    return wording.text("or").join(dict.fromkeys(clauses)), None
+
+
+def _atom(atom: conditions.Atom, names: dict[str, str], wording: Wording) -> str:
+    if atom.relation in ("=", "!="):
+        sign = "==" if atom.relation == "=" else "!="
+        return f"`{atom.name} {sign} {atom.value!r}`"
+    key = "requires-no-grad" if atom.relation == "!" else "requires-grad"
+    return wording.text(key, what=names.get(atom.name, atom.name))
+
+
+def _known(atom: conditions.Atom, form: Form, use: Use) -> bool | None:
+    """What the line itself tells about a condition."""
+    if atom.name == "*":
+        return True
+    param = next((each for each in form.params if each.name == atom.name), None)
+    if param is None:
+        return None
+    positional = [each.name for each in form.params if not each.keyword_only]
+    given = use.keywords.get(param.name)
+    if given is None and param.name in positional:
+        index = positional.index(param.name)
+        given = use.arguments[index] if index < len(use.arguments) else None
+    if atom.relation not in ("=", "!="):
+        # A number or a missing argument never requires grad.
+        if given is None or isinstance(given, ast.Constant):
+            return atom.relation == "!"
+        return None
+    if given is not None and not isinstance(given, ast.Constant):
+        return atom.relation == "!=" if atom.value is None and _is_expression(given) else None
+    try:
+        value = given.value if isinstance(given, ast.Constant) else ast.literal_eval(param.default or "None")
+    except (ValueError, SyntaxError):
+        return None
+    same = value == atom.value and type(value) is type(atom.value)
+    return same if atom.relation == "=" else not same
+
+
+def _is_expression(node: ast.expr) -> bool:
+    return isinstance(node, (ast.BinOp, ast.Call))
+
+
+def _sure(when: Condition, form: Form, use: Use) -> bool:
+    return conditions.holds(when, lambda atom: _known(atom, form, use)) is True
+
+
+def _possible(when: Condition, form: Form, use: Use) -> bool:
+    return conditions.holds(when, lambda atom: _known(atom, form, use)) is not False
+
+
+def _renamed(formula: str, names: dict[str, str]) -> str:
+    """A formula in the names of the line; those of several words stay roles, so that it can still be read."""
+    return _WORD.sub(lambda word: _simple(names.get(word.group(), ""), word.group()), formula)
+
+
+def _simple(name: str, role: str) -> str:
+    return name if re.fullmatch(r"[\w.\[\]]+", name) else role
+
+
+def _target(at: At) -> str:
+    for node in at.path:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and node.value in at.path:
+            inner = at.path[at.path.index(node) + 1 :]
+            if inner and inner[0] is node.value and isinstance(node.targets[0], (ast.Name, ast.Attribute)):
+                return (
+                    _short(node.targets[0]) if len([n for n in inner if isinstance(n, ast.Call)]) <= 1 else ""
+                )
+    return ""
+
+
+def _sign(op: ast.operator) -> str:
+    return {"Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**"}.get(
+        type(op).__name__, "@"
+    )
+
+
+def _short(node: ast.AST) -> str:
+    try:
+        text = ast.unparse(node)
+    except (ValueError, RecursionError):
+        return "…"
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _list(names: object) -> str:
+    return ", ".join(f"`{name}`" for name in names)  # type: ignore[attr-defined]

@@ -1,0 +1,176 @@
+"""Code actions: offers as the client's actions, their edits worked out when the action is resolved."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcContentModified
+
+from gradguard.ide import actions as ide
+from gradguard.ide.actions import Offer, What
+from gradguard.lsp.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from gradguard.ide.analysis import Analysis
+    from gradguard.lsp.server import Server
+    from gradguard.lsp.session import Program
+
+log = logging.getLogger(__name__)
+
+FIX_ALL = "source.fixAll.gradguard"
+KINDS = (lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.RefactorRewrite, FIX_ALL)
+_KIND_OF = {
+    What.FIX: lsp.CodeActionKind.QuickFix.value,
+    What.REWRITE: lsp.CodeActionKind.RefactorRewrite.value,
+    What.IGNORE: lsp.CodeActionKind.QuickFix.value,
+    What.FIX_ALL: FIX_ALL,
+}
+
+
+def actions(
+    server: Server, program: Program, snapshot: Snapshot, analysis: Analysis, params: lsp.CodeActionParams
+) -> list[lsp.CodeAction]:
+    """The actions for a range. What the client says about its diagnostics is not used: editors garble it."""
+    session = server.session
+    uri = params.text_document.uri
+    span = snapshot.span(uri, params.range, session.encoding)
+    if span is None:
+        return []
+    only = [str(getattr(kind, "value", kind)) for kind in params.context.only or ()]
+    findings = session.findings(program)
+    found = ide.offers(analysis, findings, span, server.wording) if _wanted(_PLAIN, only) else []
+    automatic = params.context.trigger_kind == lsp.CodeActionTriggerKind.Automatic
+    if _asked(FIX_ALL, only) or (not only and not automatic and session.client.lazy_edits):
+        everything = ide.fix_all(analysis, findings, server.wording)
+        found += [everything] if everything else []
+    out = []
+    for offer in found:
+        kind = _KIND_OF[offer.what]
+        if only and not _asked(kind, only):
+            continue
+        action = _action(server, program, snapshot, analysis, offer, kind, uri)
+        if action is not None:
+            out.append(action)
+    return out
+
+
+def resolve(server: Server, action: lsp.CodeAction) -> lsp.CodeAction:
+    """Give an action its edit. Raises JsonRpcContentModified when the text is another by now."""
+    data: Any = action.data
+    if action.edit is not None or not isinstance(data, dict):
+        return action
+    program = server.session.program(str(data.get("uri")))
+    if (
+        program is None
+        or program.analysis is None
+        or program.of is None
+        or data.get("stamp") != program.snapshot.stamp
+        or not program.fresh
+    ):
+        raise JsonRpcContentModified("the text changed after the action was offered")
+    offer = _again(server, program, program.analysis, data)
+    if offer is None:
+        raise JsonRpcContentModified("the finding is gone")
+    action.edit = _edit(server, program.of, program.analysis, offer, str(data["uri"]))
+    return action
+
+
+def _action(
+    server: Server,
+    program: Program,
+    snapshot: Snapshot,
+    analysis: Analysis,
+    offer: Offer,
+    kind: str,
+    uri: str,
+) -> lsp.CodeAction | None:
+    client = server.session.client
+    action = lsp.CodeAction(title=offer.title, kind=kind)
+    if client.preferred and offer.preferred:
+        action.is_preferred = True
+    settles = [
+        item
+        for shown in [server.publisher.shown(uri)]
+        if shown is not None and offer.what is not What.FIX_ALL
+        for item in shown.items
+        if any(_same(item, finding, snapshot, server) for finding in offer.about)
+    ]
+    action.diagnostics = settles or None
+    if client.lazy_edits:
+        action.data = {"uri": uri, "stamp": snapshot.stamp, "what": offer.what.value, "key": _key(offer)}
+        return action
+    action.edit = _edit(server, snapshot, analysis, offer, uri)
+    return action if action.edit is not None else None
+
+
+def _edit(
+    server: Server, snapshot: Snapshot, analysis: Analysis, offer: Offer, uri: str
+) -> lsp.WorkspaceEdit | None:
+    changes = ide.changes(offer, analysis)
+    if not changes:
+        return None
+    session = server.session
+    by_uri: dict[str, list[lsp.TextEdit]] = {}
+    for change in changes:
+        document, before = snapshot.part(change.span.line)
+        if change.span.end_line - before > document.index.count:
+            return None  # an edit never reaches from one cell into the next
+        if offer.what is What.FIX_ALL and document.uri != uri:
+            continue
+        text = change.text
+        if document.index.line_end != "\n" and "\r" not in text:
+            text = text.replace("\n", document.index.line_end)
+        where = snapshot.location(change.span, session.encoding)
+        by_uri.setdefault(where.uri, []).append(lsp.TextEdit(range=where.range, new_text=text))
+    if not by_uri:
+        return None
+    if not session.client.versioned_edits:
+        return lsp.WorkspaceEdit(changes=by_uri)
+    versions = {each.uri: each.version for each in snapshot.documents}
+    return lsp.WorkspaceEdit(
+        document_changes=[
+            lsp.TextDocumentEdit(
+                lsp.OptionalVersionedTextDocumentIdentifier(uri=each, version=versions[each]), edits
+            )
+            for each, edits in by_uri.items()
+        ]
+    )
+
+
+def _again(server: Server, program: Program, analysis: Analysis, data: dict[str, Any]) -> Offer | None:
+    findings = server.session.findings(program)
+    if data.get("what") == What.FIX_ALL.value:
+        return ide.fix_all(analysis, findings, server.wording)
+    for finding in findings:
+        for offer in ide.offers(analysis, [finding], finding.span, server.wording):
+            if offer.what.value == data.get("what") and _key(offer) == data.get("key"):
+                return offer
+    return None
+
+
+def _key(offer: Offer) -> list[Any]:
+    if offer.what is What.FIX_ALL:
+        return []
+    finding = offer.about[0]
+    span = finding.span
+    return [finding.code, span.line, span.column, span.end_line, span.end_column, offer.title]
+
+
+def _same(item: lsp.Diagnostic, finding: Any, snapshot: Snapshot, server: Server) -> bool:
+    where = snapshot.location(finding.span, server.session.encoding)
+    return item.code == finding.code and item.range == where.range
+
+
+_PLAIN = (lsp.CodeActionKind.QuickFix.value, lsp.CodeActionKind.RefactorRewrite.value)
+
+
+def _wanted(kinds: Iterable[str], only: list[str]) -> bool:
+    return not only or any(_asked(kind, only) for kind in kinds)
+
+
+def _asked(kind: str, only: list[str]) -> bool:
+    """Whether a kind is one of those asked for, or below one of them."""
+    return any(kind == each or kind.startswith(each + ".") or each == "" for each in only)

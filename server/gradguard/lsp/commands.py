@@ -1,0 +1,131 @@
+"""Commands that clients call: about the server, about what stands at the cursor, and the workspace scan."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import platform
+import sys
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types as lsp
+
+from gradguard import __version__
+from gradguard.ide import hover, nodes, ophover
+from gradguard.lsp import configuration
+from gradguard.lsp.documents import path_of
+from gradguard.ops import table
+
+if TYPE_CHECKING:
+    from gradguard.lsp.server import Server
+
+log = logging.getLogger(__name__)
+
+PREFIX = "gradguard.server."
+
+
+def register(server: Server) -> None:
+    """Add the commands."""
+
+    @server.command(f"{PREFIX}info")
+    def info(*_: Any) -> dict[str, Any]:
+        paths = server.session.configuration.folders or [""]
+        version = server.session.configuration.of(os.path.join(paths[0], "x.py")).settings.torch
+        return {
+            "version": __version__,
+            "python": platform.python_version(),
+            "interpreter": sys.executable,
+            "torch": table.load(None if version == "auto" else version).version,
+            "encoding": server.session.encoding,
+            "pull": server.publisher.pull,
+        }
+
+    @server.command(f"{PREFIX}debugInformation")
+    def debug_information(*arguments: Any) -> str:
+        return debug_text(server, _uri(arguments))
+
+    @server.command("gradguard.showDebugInformation")
+    def show_debug_information(*arguments: Any) -> str:
+        text = debug_text(server, _uri(arguments))
+        server.window_log_message(lsp.LogMessageParams(type=lsp.MessageType.Info, message=text))
+        return text
+
+    @server.command(f"{PREFIX}explain")
+    async def explain(*arguments: Any) -> dict[str, str] | None:
+        """A rule's code or name; or a document and a position in it."""
+        if len(arguments) == 1 and isinstance(arguments[0], str):
+            found = hover.explain(arguments[0], server.wording)
+            return {"title": found[0], "text": found[1]} if found else None
+        uri = _uri(arguments)
+        position = _position(arguments[1]) if len(arguments) > 1 else None
+        program = await server.session.current(uri, 5.0) if uri else None
+        if (
+            position is None
+            or program is None
+            or program.analysis is None
+            or program.of is None
+            or uri is None
+        ):
+            return None
+        place = program.of.place(uri, position, server.session.encoding)
+        if place is None:
+            return None
+        for finding in (*server.session.findings(program), *program.analysis.possible):
+            if finding.path == program.of.path and hover.covers(finding.span, *place):
+                found = hover.explain(finding.code, server.wording)
+                if found:
+                    return {"title": found[0], "text": found[1]}
+        at = nodes.at(program.analysis.source, *place)
+        about = ophover.hover(program.analysis, at, server.wording) if at else None
+        return {"title": "gradguard", "text": about.text} if about else None
+
+    @server.command(f"{PREFIX}checkWorkspace")
+    async def check_workspace(*_: Any) -> dict[str, int]:
+        files, findings = await server.scanner.run()
+        server.publisher.again()
+        return {"files": files, "findings": findings}
+
+
+def debug_text(server: Server, uri: str | None) -> str:
+    """Versions, the torch table, and the settings in force for a document with where each came from."""
+    session = server.session
+    path = path_of(uri) if uri else ""
+    force = session.configuration.of(path or (session.configuration.folders or [""])[0])
+    settings = force.settings
+    rows = table.load(None if settings.torch == "auto" else settings.torch)
+    lines = [
+        f"gradguard {__version__}",
+        f"Python {platform.python_version()} ({sys.executable}) on {platform.platform()}",
+        f"op table: torch {rows.version}" + (f" ({rows.note})" if rows.note else ""),
+        f"client: {session.client.name or 'unknown'}, position encoding {session.encoding}, "
+        f"diagnostics {'pulled' if server.publisher.pull else 'pushed'}, language {server.wording.language}",
+        f"folders: {', '.join(session.configuration.folders) or 'none'}",
+        f"open: {len(session.documents)} documents in {len(session.programs)} programs",
+        f"project: {force.project.path or 'no pyproject.toml with [tool.gradguard]'}",
+        "",
+        f"settings for {path or 'no document'}:",
+    ]
+    lines += [f"  {key} = {value}  ({origin})" for key, value, origin in configuration.describe(force)]
+    problems = [str(each) for each in session.configuration.problems.values()]
+    if problems:
+        lines += ["", "problems:", *(f"  {each}" for each in problems)]
+    program = session.program(uri) if uri else None
+    if program is not None and program.analysis is not None:
+        lines += ["", f"findings: {len(program.analysis.findings)}, limits: {len(program.analysis.limits)}"]
+        lines += [f"  line {each.span.line}: {each.message}" for each in program.analysis.limits[:20]]
+    return "\n".join(lines)
+
+
+def _uri(arguments: tuple[Any, ...]) -> str | None:
+    return arguments[0] if arguments and isinstance(arguments[0], str) else None
+
+
+def _position(value: Any) -> lsp.Position | None:
+    if isinstance(value, str):
+        value = json.loads(value)
+    line = value.get("line") if isinstance(value, dict) else getattr(value, "line", None)
+    character = value.get("character") if isinstance(value, dict) else getattr(value, "character", None)
+    if isinstance(line, int) and isinstance(character, int) and min(line, character) >= 0:
+        return lsp.Position(line, character)
+    return None

@@ -1,0 +1,161 @@
+"""Requests about open documents: diagnostics, code actions, hovers, hints, lenses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcContentModified
+
+from gradguard.ide import hints, hover, lenses
+from gradguard.lsp import actions
+from gradguard.lsp.snapshot import range_of
+
+if TYPE_CHECKING:
+    from gradguard.ide.analysis import Analysis
+    from gradguard.lsp.server import Server
+    from gradguard.lsp.session import Program
+    from gradguard.lsp.snapshot import Snapshot
+
+PATIENCE = 5.0
+"""Seconds that a request waits for the analysis of the text it is about."""
+
+
+def register(server: Server) -> None:
+    """Add the handlers that every client gets."""
+
+    @server.feature(lsp.TEXT_DOCUMENT_HOVER)
+    async def on_hover(params: lsp.HoverParams) -> lsp.Hover | None:
+        ready = await answer(server, params.text_document.uri)
+        if ready is None:
+            return None
+        program, snapshot, analysis = ready
+        place = snapshot.place(params.text_document.uri, params.position, server.session.encoding)
+        if place is None:
+            return None
+        shown = server.session.findings(program)
+        found = hover.hover(analysis, shown, *place, server.wording)
+        if found is None:
+            return None
+        kind = lsp.MarkupKind.Markdown if server.session.client.markdown else lsp.MarkupKind.PlainText
+        text = found.text if server.session.client.markdown else hover.plain(found.text)
+        where = snapshot.location(found.span, server.session.encoding).range
+        return lsp.Hover(lsp.MarkupContent(kind, text), where)
+
+    @server.feature(
+        lsp.TEXT_DOCUMENT_CODE_ACTION,
+        lsp.CodeActionOptions(code_action_kinds=list(actions.KINDS), resolve_provider=True),
+    )
+    async def on_code_action(params: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
+        ready = await answer(server, params.text_document.uri)
+        if ready is None:
+            return None
+        return actions.actions(server, *ready, params)
+
+    @server.feature(lsp.CODE_ACTION_RESOLVE)
+    def on_resolve(action: lsp.CodeAction) -> lsp.CodeAction:
+        return actions.resolve(server, action)
+
+    @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
+    async def on_hints(params: lsp.InlayHintParams) -> list[lsp.InlayHint] | None:
+        ready = await answer(server, params.text_document.uri)
+        if ready is None or not ready[2].settings.inlay_hints:
+            return None
+        _, snapshot, analysis = ready
+        uri, encoding = params.text_document.uri, server.session.encoding
+        wanted = snapshot.span(uri, params.range, encoding)
+        if wanted is None:
+            return None
+        out = []
+        for hint in hints.hints(analysis, wanted, server.wording):
+            location = snapshot.location(hint.span, encoding)
+            if location.uri == uri:
+                tooltip = lsp.MarkupContent(lsp.MarkupKind.Markdown, hint.tooltip) if hint.tooltip else None
+                out.append(
+                    lsp.InlayHint(
+                        position=location.range.end, label=hint.label, tooltip=tooltip, padding_left=True
+                    )
+                )
+        return out
+
+    @server.feature(lsp.TEXT_DOCUMENT_CODE_LENS)
+    async def on_lenses(params: lsp.CodeLensParams) -> list[lsp.CodeLens] | None:
+        ready = await answer(server, params.text_document.uri)
+        if ready is None or not ready[2].settings.code_lens:
+            return None
+        _, snapshot, analysis = ready
+        out = []
+        for lens in lenses.lenses(analysis, server.wording):
+            location = snapshot.location(lens.span, server.session.encoding)
+            if location.uri == params.text_document.uri:
+                out.append(
+                    lsp.CodeLens(range=location.range, command=lsp.Command(title=lens.title, command=""))
+                )
+        return out
+
+
+def register_pull(server: Server, *, workspace: bool) -> None:
+    """Add diagnostics on request, for clients that ask for them."""
+
+    @server.feature(
+        lsp.TEXT_DOCUMENT_DIAGNOSTIC,
+        lsp.DiagnosticOptions(
+            inter_file_dependencies=True, workspace_diagnostics=workspace, identifier="gradguard"
+        ),
+    )
+    async def on_pull(params: lsp.DocumentDiagnosticParams) -> Any:
+        uri = params.text_document.uri
+        program = await server.session.current(uri, PATIENCE)
+        if program is None and server.session.program(uri) is not None:
+            raise JsonRpcContentModified("the text is being analysed")
+        shown = server.publisher.shown(uri)
+        if shown is None:
+            return lsp.RelatedFullDocumentDiagnosticReport(items=[])
+        if params.previous_result_id == shown.result_id:
+            return lsp.RelatedUnchangedDocumentDiagnosticReport(result_id=shown.result_id)
+        return lsp.RelatedFullDocumentDiagnosticReport(items=shown.items, result_id=shown.result_id)
+
+    if not workspace:
+        return
+
+    @server.feature(lsp.WORKSPACE_DIAGNOSTIC)
+    async def on_pull_all(params: lsp.WorkspaceDiagnosticParams) -> lsp.WorkspaceDiagnosticReport:
+        await server.scanner.finished()
+        had = {each.uri: each.value for each in params.previous_result_ids}
+        items: list[
+            lsp.WorkspaceFullDocumentDiagnosticReport | lsp.WorkspaceUnchangedDocumentDiagnosticReport
+        ] = []
+        for uri, shown in server.publisher.known().items():
+            if had.get(uri) == shown.result_id:
+                items.append(
+                    lsp.WorkspaceUnchangedDocumentDiagnosticReport(
+                        uri=uri, version=shown.version, result_id=shown.result_id
+                    )
+                )
+            else:
+                items.append(
+                    lsp.WorkspaceFullDocumentDiagnosticReport(
+                        uri=uri, version=shown.version, items=shown.items, result_id=shown.result_id
+                    )
+                )
+        for uri in had.keys() - server.publisher.known().keys():
+            items.append(lsp.WorkspaceFullDocumentDiagnosticReport(uri=uri, version=None, items=[]))
+        return lsp.WorkspaceDiagnosticReport(items=items)
+
+
+async def answer(server: Server, uri: str) -> tuple[Program, Snapshot, Analysis] | None:
+    """The answer for the current version of a document; None where there is nothing to say.
+
+    Raises JsonRpcContentModified when the text is still being analysed after the wait.
+    """
+    program = await server.session.current(uri, PATIENCE)
+    if program is None:
+        if server.session.program(uri) is not None:
+            raise JsonRpcContentModified("the text is being analysed")
+        return None
+    if program.analysis is None or program.of is None:
+        return None
+    return program, program.of, program.analysis
+
+
+__all__ = ["answer", "range_of", "register", "register_pull"]

@@ -1,0 +1,84 @@
+"""Where the log goes: to the client once it is there, to stderr before, and to a file if asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from typing import TYPE_CHECKING
+
+from lsprotocol import types as lsp
+
+if TYPE_CHECKING:
+    from gradguard.lsp.server import Server
+
+LEVELS = ("off", "error", "warn", "warning", "info", "debug", "trace")
+
+_NUMBERS = {
+    "off": logging.CRITICAL + 10,
+    "error": logging.ERROR,
+    "warn": logging.WARNING,
+    "warning": logging.WARNING,
+    "info": logging.INFO,
+    "debug": logging.DEBUG,
+    "trace": logging.DEBUG,
+}
+_ROOT = logging.getLogger("gradguard")
+_FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+
+def to_stderr(level: str, file: str | None = None) -> None:
+    """Log to stderr, and to a file. A file that cannot be written costs a line on stderr, nothing else."""
+    number = _NUMBERS[level]
+    _ROOT.setLevel(number)
+    _ROOT.propagate = False
+    _ROOT.handlers.clear()
+    handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
+    if file:
+        try:
+            handlers.append(logging.FileHandler(file, encoding="utf-8"))
+        except OSError as error:
+            print(f"gradguard server: no log in {file}: {error.strerror}", file=sys.stderr)
+    for handler in handlers:
+        handler.setFormatter(_FORMAT)
+        _ROOT.addHandler(handler)
+    library = logging.getLogger("pygls")
+    library.setLevel(logging.DEBUG if level == "trace" else max(number, logging.ERROR))
+    library.handlers = handlers
+    library.propagate = False
+
+
+def to_client(server: Server) -> None:
+    """Also send what is logged to the client as `window/logMessage`."""
+    _ROOT.addHandler(_ClientHandler(server))
+
+
+class _ClientHandler(logging.Handler):
+    """Sends records on the loop's thread, whatever thread they come from."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__()
+        self._server = server
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        server = self._server
+        if not server.protocol.running:
+            return
+        params = lsp.LogMessageParams(type=_type(record.levelno), message=self.format(record))
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            if self._loop is not None and not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(server.window_log_message, params)
+            return
+        self._loop = loop
+        server.window_log_message(params)
+
+
+def _type(level: int) -> lsp.MessageType:
+    if level >= logging.ERROR:
+        return lsp.MessageType.Error
+    if level >= logging.WARNING:
+        return lsp.MessageType.Warning
+    return lsp.MessageType.Info if level >= logging.INFO else lsp.MessageType.Log

@@ -1,0 +1,147 @@
+"""The protocol's rules for messages that are wrong, early or late, and document sync that keeps its own texts.
+
+pygls closes over these cases by logging; a client then waits for ever for its answer. Here each request gets
+one answer, whatever it contained. Document notifications go straight to the session: pygls' own text documents
+split lines at form feeds and U+2028, which editors do not.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcException
+from pygls.protocol import LanguageServerProtocol, lsp_method
+
+if TYPE_CHECKING:
+    from gradguard.lsp.server import Server
+
+log = logging.getLogger(__name__)
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+INVALID_PARAMS = -32602
+NOT_INITIALIZED = -32002
+
+
+class Protocol(LanguageServerProtocol):
+    """pygls' protocol with strict answers."""
+
+    _server: Server
+
+    @property
+    def shutting_down(self) -> bool:
+        """Whether a shutdown request came."""
+        return bool(self._shutdown)
+
+    @property
+    def running(self) -> bool:
+        """Whether the client may be told things: between `initialize` and `shutdown`."""
+        return self._workspace is not None and not self._shutdown
+
+    def receive(self, body: bytes) -> None:
+        """Handle the body of one message; never raises."""
+        try:
+            data = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            self.refuse(None, PARSE_ERROR, f"not JSON: {error}")
+            return
+        try:
+            self._receive(data)
+        except Exception:
+            log.exception("unable to handle a message")
+
+    def _receive(self, data: Any) -> None:
+        if not isinstance(data, dict) or data.get("jsonrpc") != "2.0":
+            self.refuse(_id(data), INVALID_REQUEST, "not a JSON-RPC 2.0 message")
+            return
+        method = data.get("method")
+        if "id" in data and (_id(data) is None or not isinstance(method, (str, type(None)))):
+            self.refuse(_id(data), INVALID_REQUEST, "id must be a number or text, method a text")
+            return
+        if method is None and not ({"result", "error"} & data.keys() and "id" in data):
+            self.refuse(_id(data), INVALID_REQUEST, "neither a request nor a response")
+            return
+        if isinstance(method, str) and not self._in_season(method, data):
+            return
+        if method is not None:
+            data.setdefault("params", None)
+            if self.trace != lsp.TraceValue.Off:
+                self._server.trace(f"received {method}", json.dumps(data["params"])[:10_000])
+        try:
+            message = self.structure_message(data)
+        except JsonRpcException:
+            if method is not None and "id" in data:
+                self.refuse(_id(data), INVALID_PARAMS, f"invalid parameters for {method}")
+            else:
+                log.warning("ignored a malformed %s", method or "response")
+            return
+        self.handle_message(message)
+
+    def _in_season(self, method: str, data: dict[str, Any]) -> bool:
+        """Whether this message may come now; answers it when it may not."""
+        request = "id" in data
+        if self._shutdown:
+            if request:
+                self.refuse(_id(data), INVALID_REQUEST, "the server is shutting down")
+            return method == lsp.EXIT
+        if method == lsp.INITIALIZE:
+            if self._workspace is not None and request:
+                self.refuse(_id(data), INVALID_REQUEST, "initialize was sent before")
+                return False
+            return True
+        if self._workspace is None and method != lsp.EXIT:
+            if request:
+                self.refuse(_id(data), NOT_INITIALIZED, "the server is not initialized")
+            return False
+        return True
+
+    def refuse(self, request: int | str | None, code: int, message: str) -> None:
+        """Answer a message with an error."""
+        log.warning("refused a message: %s", message)
+        self._send_data(
+            lsp.ResponseErrorMessage(id=request, error=lsp.ResponseError(code=code, message=message))
+        )
+
+    @lsp_method(lsp.EXIT)
+    def lsp_exit(self, *_: Any) -> None:  # type: ignore[override]
+        """End the process: 0 after a shutdown request, else 1."""
+        self._server.stop(0 if self._shutdown else 1)
+
+    @lsp_method(lsp.TEXT_DOCUMENT_DID_OPEN)
+    def lsp_text_document__did_open(self, params: lsp.DidOpenTextDocumentParams) -> None:
+        """A document is the editor's from now on."""
+        self._server.session.opened(params.text_document)
+
+    @lsp_method(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    def lsp_text_document__did_change(self, params: lsp.DidChangeTextDocumentParams) -> None:
+        """A document was edited."""
+        document = params.text_document
+        self._server.session.changed(document.uri, document.version, params.content_changes)
+
+    @lsp_method(lsp.TEXT_DOCUMENT_DID_CLOSE)
+    def lsp_text_document__did_close(self, params: lsp.DidCloseTextDocumentParams) -> None:
+        """A document is the disk's again."""
+        self._server.session.closed(params.text_document.uri)
+
+    @lsp_method(lsp.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def lsp_notebook_document__did_open(self, params: lsp.DidOpenNotebookDocumentParams) -> None:
+        """A notebook with the texts of its cells."""
+        self._server.session.notebook_opened(params)
+
+    @lsp_method(lsp.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def lsp_notebook_document__did_change(self, params: lsp.DidChangeNotebookDocumentParams) -> None:
+        """Cells were edited, added, moved or removed."""
+        self._server.session.notebook_changed(params)
+
+    @lsp_method(lsp.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def lsp_notebook_document__did_close(self, params: lsp.DidCloseNotebookDocumentParams) -> None:
+        """A notebook is gone."""
+        self._server.session.notebook_closed(params)
+
+
+def _id(data: Any) -> int | str | None:
+    found = data.get("id") if isinstance(data, dict) else None
+    return found if isinstance(found, (int, str)) and not isinstance(found, bool) else None

@@ -1,0 +1,122 @@
+"""Diagnostics on their way to the client: pushed with each answer, or pulled with result ids."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lsprotocol import types as lsp
+
+from gradguard.findings import Related
+from gradguard.lsp.diagnostics import diagnostics
+from gradguard.lsp.documents import uri_of
+from gradguard.lsp.snapshot import range_of
+from gradguard.source.lines import LineIndex
+
+if TYPE_CHECKING:
+    from gradguard.lsp.server import Server
+    from gradguard.lsp.session import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the client has (or may pull) for one document."""
+
+    version: int | None
+    items: tuple[lsp.Diagnostic, ...]
+    result_id: str
+
+
+class Publisher:
+    """Turns answers into diagnostics and remembers what was shown for each document."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._shown: dict[str, Shown] = {}
+        self._ids = itertools.count(1)
+        self.pull = False
+        """Whether the client asks for diagnostics itself."""
+
+    def answered(self, program: Program) -> None:
+        """Show a new answer, unless findings are to be shown only when the file is saved."""
+        session = self._server.session
+        snapshot = program.of
+        if snapshot is None:
+            return
+        on_save = program.force is not None and program.force.settings.run == "onSave"
+        if on_save and not program.saved and all(each.uri in self._shown for each in snapshot.documents):
+            return
+        by_uri = diagnostics(
+            session.findings(program),
+            snapshot,
+            session.client,
+            self._server.wording,
+            self.elsewhere,
+            session.encoding,
+        )
+        versions = {each.uri: each.version for each in snapshot.documents}
+        changed = False
+        for uri, items in by_uri.items():
+            changed = self._show(uri, versions[uri], tuple(items)) or changed
+        if changed and program.refreshed:
+            self.again()
+
+    def gone(self, program: Program) -> None:
+        """Take everything back that was shown for a program."""
+        uris = {each.uri for each in program.snapshot.documents}
+        if program.of is not None:
+            uris |= {each.uri for each in program.of.documents}
+        for uri in uris:
+            self.forget(uri)
+
+    def forget(self, uri: str) -> None:
+        """Show nothing for a document any more."""
+        before = self._shown.pop(uri, None)
+        if before is not None and not self.pull:
+            self._server.text_document_publish_diagnostics(
+                lsp.PublishDiagnosticsParams(uri=uri, diagnostics=[])
+            )
+
+    def shown(self, uri: str) -> Shown | None:
+        """What is shown for a document."""
+        return self._shown.get(uri)
+
+    def known(self) -> dict[str, Shown]:
+        """Everything that is shown."""
+        return dict(self._shown)
+
+    def put(self, uri: str, items: tuple[lsp.Diagnostic, ...]) -> None:
+        """Show findings of a file that is not open."""
+        self._show(uri, None, items)
+
+    def again(self) -> None:
+        """Ask a client that pulls to do so for everything: settings changed."""
+        if self.pull and self._server.session.client.refresh_diagnostics:
+            self._server.workspace_diagnostic_refresh(None)
+
+    def _show(self, uri: str, version: int | None, items: tuple[lsp.Diagnostic, ...]) -> bool:
+        before = self._shown.get(uri)
+        same = before is not None and before.items == items
+        result_id = before.result_id if before is not None and same else str(next(self._ids))
+        self._shown[uri] = Shown(version, items, result_id)
+        if not self.pull:
+            self._server.text_document_publish_diagnostics(
+                lsp.PublishDiagnosticsParams(uri=uri, diagnostics=items, version=version)
+            )
+        return not same
+
+    def elsewhere(self, related: Related) -> lsp.Location | None:
+        """The place of a related span in another file."""
+        session = self._server.session
+        for program in session:
+            if program.snapshot.path == related.path:
+                return program.snapshot.location(related.span, session.encoding)
+        for program in session:
+            text = program.seen.get(related.path)
+            if text is not None:
+                where = range_of(LineIndex(text), related.span, session.encoding)
+                return lsp.Location(uri_of(related.path), where)
+        start = lsp.Position(related.span.line - 1, related.span.column - 1)
+        end = lsp.Position(related.span.end_line - 1, related.span.end_column - 1)
+        return lsp.Location(uri_of(related.path), lsp.Range(start, end))

@@ -1,0 +1,369 @@
+"""What the server knows: open texts, the programs they form, and the latest answer for each.
+
+Everything here runs on the event loop's thread. A *program* is what is analysed together: a document, or the
+cells of a notebook. Each edit gives its program a new stamp and a job for the worker; an answer counts only
+if no newer stamp was given in the meantime.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from lsprotocol import types as lsp
+
+from gradguard.findings import Finding
+from gradguard.ide.analysis import Analyser, Analysis, analysis
+from gradguard.lsp.client import Client
+from gradguard.lsp.configuration import Configuration, InForce, source_roots
+from gradguard.lsp.documents import PYTHON, Document, document, path_of
+from gradguard.lsp.files import Disk, View
+from gradguard.lsp.observed import Observed
+from gradguard.lsp.snapshot import Snapshot, of_cells, of_document
+from gradguard.lsp.worker import Urgency, Worker
+from gradguard.source.text import Source
+
+log = logging.getLogger(__name__)
+
+GATE = "torch"
+
+
+@dataclass(slots=True)
+class Program:
+    """One program and its latest answer."""
+
+    key: str
+    snapshot: Snapshot
+    cells: list[str] | None = None
+    """URIs of a notebook's cells in order, empty for markup cells (the client counts them); None for a document."""
+    answered: int = -1
+    """Stamp of the version that `analysis` is for."""
+    analysis: Analysis | None = None
+    """None where there was nothing to analyse."""
+    of: Snapshot | None = None
+    """The version that `analysis` is for."""
+    force: InForce | None = None
+    seen: dict[str, str | None] = field(default_factory=dict)
+    """Texts of other files that the answer rests on."""
+    waiters: list[asyncio.Future[None]] = field(default_factory=list)
+    saved: bool = True
+    """Opened or saved since the last edit."""
+    refreshed: bool = False
+    """Analysed anew for a reason that the client does not see: other files, settings."""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the answer is for the current version."""
+        return self.answered == self.snapshot.stamp
+
+
+class Session:
+    """State of one connection. `answered` and `gone` are called when a program's answer changed or it was closed."""
+
+    def __init__(
+        self,
+        analyser: Analyser,
+        *,
+        answered: Callable[[Program], None],
+        gone: Callable[[Program], None],
+        crashed: Callable[[str, str], None],
+        trace: Callable[[str], None],
+    ) -> None:
+        self.client = Client()
+        self.encoding = "utf-16"
+        self.configuration = Configuration()
+        self.documents: dict[str, Document] = {}
+        self.programs: dict[str, Program] = {}
+        self.disk = Disk()
+        self.observed = Observed()
+        self.analyser = analyser
+        self._answered, self._gone, self._crashed, self._trace = answered, gone, crashed, trace
+        self._program_of: dict[str, str] = {}
+        self._stamps = itertools.count(1)
+        self._worker: Worker | None = None
+        self._latest: dict[str, Analysis] = {}
+        """Touched by the worker's thread: what the next version of a program builds on."""
+
+    @property
+    def worker(self) -> Worker:
+        """The thread that analyses, started on first use."""
+        if self._worker is None:
+            self._worker = Worker(asyncio.get_running_loop())
+        return self._worker
+
+    def stop(self) -> None:
+        """Begin nothing further and let nobody wait."""
+        if self._worker is not None:
+            self._worker.stop()
+        for program in self.programs.values():
+            self._release(program)
+
+    # Documents
+
+    def opened(self, item: lsp.TextDocumentItem) -> None:
+        """A document is open from now on."""
+        if item.language_id not in (PYTHON, ""):
+            log.info("not Python, left alone: %s (%s)", item.uri, item.language_id)
+        self.documents[item.uri] = document(item)
+        if item.uri in self._program_of:
+            self._touch(self.programs[self._program_of[item.uri]])
+            return
+        self._add(Program(item.uri, of_document(self.documents[item.uri], next(self._stamps))), [item.uri])
+
+    def changed(
+        self, uri: str, version: int | None, changes: Sequence[lsp.TextDocumentContentChangeEvent]
+    ) -> None:
+        """A document was edited."""
+        before = self.documents.get(uri)
+        if before is None:
+            log.warning("an edit to a document that is not open: %s", uri)
+            return
+        self.documents[uri] = before.edited(version, changes, self.encoding)
+        program = self.program(uri)
+        if program is not None:
+            program.saved = program.refreshed = False
+            self._touch(program)
+
+    def saved(self, uri: str) -> None:
+        """A document was saved: with `run = onSave` its findings are shown now."""
+        program = self.program(uri)
+        if program is not None and not program.saved:
+            program.saved = True
+            if program.fresh:
+                self._answered(program)
+
+    def closed(self, uri: str) -> None:
+        """A document is no longer open."""
+        self.documents.pop(uri, None)
+        if self._program_of.get(uri) == uri:
+            self._remove(uri)
+
+    # Notebooks
+
+    def notebook_opened(self, params: lsp.DidOpenNotebookDocumentParams) -> None:
+        """A notebook is open from now on."""
+        for item in params.cell_text_documents:
+            self.documents[item.uri] = document(item)
+        uri = params.notebook_document.uri
+        cells = [_code(cell) for cell in params.notebook_document.cells]
+        self._add(Program(uri, self._of_cells(uri, cells), cells), [cell for cell in cells if cell])
+
+    def notebook_changed(self, params: lsp.DidChangeNotebookDocumentParams) -> None:
+        """Cells of a notebook were edited, added, moved or removed."""
+        uri = params.notebook_document.uri
+        program = self.programs.get(uri)
+        if program is None or program.cells is None:
+            log.warning("an edit to a notebook that is not open: %s", uri)
+            return
+        change = params.change.cells
+        if change is None:
+            return
+        if change.structure is not None:
+            self._restructure(program, program.cells, change.structure)
+        for content in change.text_content or ():
+            before = self.documents.get(content.document.uri)
+            if before is not None:
+                edited = before.edited(content.document.version, content.changes, self.encoding)
+                self.documents[content.document.uri] = edited
+        program.saved = program.refreshed = False
+        self._touch(program)
+
+    def _restructure(
+        self, program: Program, cells: list[str], structure: lsp.NotebookDocumentCellChangeStructure
+    ) -> None:
+        for item in structure.did_open or ():
+            self.documents[item.uri] = document(item)
+        array = structure.array
+        cells[array.start : array.start + array.delete_count] = [_code(cell) for cell in array.cells or ()]
+        for closed in structure.did_close or ():
+            self.documents.pop(closed.uri, None)
+            self._program_of.pop(closed.uri, None)
+        for cell in cells:
+            if cell:
+                self._program_of[cell] = program.key
+
+    def notebook_closed(self, params: lsp.DidCloseNotebookDocumentParams) -> None:
+        """A notebook is no longer open."""
+        self._remove(params.notebook_document.uri)
+        for item in params.cell_text_documents:
+            self.documents.pop(item.uri, None)
+
+    # Answers
+
+    def program(self, uri: str) -> Program | None:
+        """The program that an open document belongs to."""
+        return self.programs.get(self._program_of.get(uri, ""))
+
+    async def current(self, uri: str, patience: float) -> Program | None:
+        """The program of a document with an answer for its current version, waiting for that if need be.
+
+        None when the document is not open, was closed, or the wait (seconds) was in vain.
+        """
+        end = time.monotonic() + patience
+        while True:
+            program = self.program(uri)
+            if program is None or program.fresh:
+                return program
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            program.waiters.append(waiter)
+            try:
+                await asyncio.wait_for(waiter, max(end - time.monotonic(), 0.001))
+            except asyncio.TimeoutError:
+                return None
+
+    def findings(self, program: Program) -> tuple[Finding, ...]:
+        """What is shown for a program: its own findings, those of others in it, and observed ones."""
+        if program.analysis is None or program.of is None:
+            return ()
+        found = list(program.analysis.findings)
+        path, text = program.of.path, program.of.text
+        for other in self.programs.values():
+            if other is not program and other.analysis and other.seen.get(path) == text:
+                found.extend(each for each in other.analysis.outcome.report.elsewhere if each.path == path)
+        if program.analysis.settings.observed:
+            found.extend(self.observed.findings(path, text))
+        return tuple(sorted(dict.fromkeys(found), key=lambda each: each.sort_key))
+
+    def refresh(self, programs: Sequence[Program] | None = None) -> None:
+        """Analyse again although the texts are the same: settings or other files changed."""
+        for program in list(self.programs.values() if programs is None else programs):
+            program.refreshed = True
+            self._touch(program, Urgency.DEPENDENT)
+
+    def buffers(self) -> dict[str, str]:
+        """Texts of open documents by path."""
+        return {path_of(each.uri): each.text for each in self.documents.values()}
+
+    def waits(self) -> bool:
+        """Whether any program's answer is still to come."""
+        return any(not each.fresh for each in self.programs.values())
+
+    # Inner workings
+
+    def _add(self, program: Program, uris: Sequence[str]) -> None:
+        self.programs[program.key] = program
+        for uri in uris:
+            self._program_of[uri] = program.key
+        self._schedule(program, Urgency.TYPING)
+
+    def _remove(self, key: str) -> None:
+        program = self.programs.pop(key, None)
+        if program is None:
+            return
+        self.worker.cancel(key)
+        self._latest.pop(key, None)
+        for uri in [uri for uri, owner in self._program_of.items() if owner == key]:
+            del self._program_of[uri]
+        self.disk.forget_buffers(self.buffers())
+        self._release(program)
+        self._gone(program)
+        self._recheck_dependents(program.snapshot.path)
+
+    def _touch(self, program: Program, urgency: Urgency = Urgency.TYPING) -> None:
+        stamp = next(self._stamps)
+        if program.cells is None:
+            document = self.documents.get(program.key)
+            if document is None:
+                return
+            program.snapshot = of_document(document, stamp)
+        else:
+            program.snapshot = self._of_cells(program.key, program.cells, stamp)
+        self._schedule(program, urgency)
+
+    def _of_cells(self, uri: str, cells: Sequence[str], stamp: int | None = None) -> Snapshot:
+        documents = tuple(
+            self.documents[cell] for cell in cells if cell in self.documents and _python(self.documents[cell])
+        )
+        return of_cells(uri, path_of(uri), next(self._stamps) if stamp is None else stamp, documents)
+
+    def _schedule(self, program: Program, urgency: Urgency) -> None:
+        snapshot = program.snapshot
+        force = program.force = self.configuration.of(snapshot.path)
+        python = all(_python(each) for each in snapshot.documents)
+        if (
+            GATE not in snapshot.text
+            or not python
+            or not force.settings.enable
+            or self.configuration.excluded(snapshot.path)
+        ):
+            self.worker.cancel(program.key)
+            self._latest.pop(program.key, None)
+            self._settle(program, snapshot, None, {})
+            return
+        buffers = self.buffers()
+        roots = source_roots(force)
+
+        def work() -> tuple[Analysis, dict[str, str | None], float]:
+            start = time.perf_counter()
+            before = self._latest.get(snapshot.key)
+            view = View(self.disk, buffers, roots)
+            breaks = snapshot.starts[1:] if snapshot.notebook else ()
+            source = Source(snapshot.path, snapshot.text, before.source if before else None, breaks)
+            found = analysis(source, force.settings, view, self.analyser, before)
+            self._latest[snapshot.key] = found
+            return found, view.seen, time.perf_counter() - start
+
+        def done(result: tuple[Analysis, dict[str, str | None], float]) -> None:
+            found, seen, seconds = result
+            if self.programs.get(snapshot.key) is not program:
+                self._latest.pop(snapshot.key, None)
+                return
+            self._trace(
+                f"analysed {snapshot.path} in {seconds * 1000:.1f} ms: {len(found.findings)} findings, "
+                f"{len(found.limits)} limits"
+            )
+            if found.outcome.report.crash:
+                self._crashed(snapshot.path, found.outcome.report.crash)
+            if program.snapshot.stamp == snapshot.stamp:
+                self._settle(program, snapshot, found, seen)
+
+        def failed(error: BaseException) -> None:
+            self._crashed(snapshot.path, repr(error))
+            if program.snapshot.stamp == snapshot.stamp and self.programs.get(snapshot.key) is program:
+                self._settle(program, snapshot, None, {})
+
+        self.worker.submit(program.key, work, done, failed, urgency)
+
+    def _settle(
+        self, program: Program, snapshot: Snapshot, found: Analysis | None, seen: dict[str, str | None]
+    ) -> None:
+        changed = program.of is None or program.of.text != snapshot.text
+        before = program.analysis
+        program.analysis, program.of, program.seen = found, snapshot, seen
+        program.answered = snapshot.stamp
+        self._release(program)
+        self._answered(program)
+        if changed:
+            self._recheck_dependents(snapshot.path, program)
+        for path in _targets(before) | _targets(found):
+            for other in self.programs.values():
+                if other is not program and other.fresh and other.snapshot.path == path:
+                    self._answered(other)
+
+    def _recheck_dependents(self, path: str, but: Program | None = None) -> None:
+        self.refresh([each for each in self.programs.values() if each is not but and path in each.seen])
+
+    def _release(self, program: Program) -> None:
+        for waiter in program.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        program.waiters.clear()
+
+    def __iter__(self) -> Iterator[Program]:
+        return iter(list(self.programs.values()))
+
+
+def _targets(found: Analysis | None) -> set[str]:
+    return {each.path for each in found.outcome.report.elsewhere} if found else set()
+
+
+def _code(cell: lsp.NotebookCell) -> str:
+    return cell.document if cell.kind == lsp.NotebookCellKind.Code else ""
+
+
+def _python(document: Document) -> bool:
+    return document.language in (PYTHON, "")

@@ -1,0 +1,105 @@
+"""One thread that analyses, so that the event loop never waits for it. The latest version of a text wins.
+
+Jobs wait under the key of their program; a newer one takes the place of the older. What the user looks at
+goes first, what depends on it second, the rest of the workspace last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+
+class Urgency(IntEnum):
+    """Which job goes first."""
+
+    TYPING = 0
+    DEPENDENT = 1
+    BACKGROUND = 2
+
+
+@dataclass(slots=True)
+class _Job:
+    urgency: Urgency
+    order: int
+    work: Callable[[], Any]
+    done: Callable[[Any], None]
+    failed: Callable[[BaseException], None]
+
+
+class Worker:
+    """A queue of jobs and the thread that runs them. All methods are for the loop's thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._jobs: dict[str, _Job] = {}
+        self._ready = threading.Condition()
+        self._order = itertools.count()
+        self._stopped = False
+        threading.Thread(target=self._run, name="gradguard-worker", daemon=True).start()
+
+    def submit(
+        self,
+        key: str,
+        work: Callable[[], Any],
+        done: Callable[[Any], None],
+        failed: Callable[[BaseException], None],
+        urgency: Urgency = Urgency.TYPING,
+    ) -> None:
+        """Run `work` on the thread, then `done` with its result (or `failed`) on the loop.
+
+        Of several jobs with one key that have not begun, only the last is run; the others' callbacks are
+        never called.
+        """
+        with self._ready:
+            before = self._jobs.get(key)
+            if before is not None:
+                urgency = min(urgency, before.urgency)
+            self._jobs[key] = _Job(urgency, next(self._order), work, done, failed)
+            self._ready.notify()
+
+    def cancel(self, key: str) -> None:
+        """Forget a job that has not begun."""
+        with self._ready:
+            self._jobs.pop(key, None)
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that have not begun."""
+        with self._ready:
+            return len(self._jobs)
+
+    def stop(self) -> None:
+        """Begin no further job."""
+        with self._ready:
+            self._stopped = True
+            self._jobs.clear()
+            self._ready.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._ready:
+                while not self._jobs and not self._stopped:
+                    self._ready.wait()
+                if self._stopped:
+                    return
+                key = min(self._jobs, key=lambda each: (self._jobs[each].urgency, self._jobs[each].order))
+                job = self._jobs.pop(key)
+            try:
+                self._post(job.done, job.work())
+            except BaseException as error:  # whatever it is, the next job must run
+                self._post(job.failed, error)
+
+    def _post(self, callback: Callable[[Any], None], value: Any) -> None:
+        try:
+            self._loop.call_soon_threadsafe(callback, value)
+        except RuntimeError:
+            log.debug("a result came after the end of the loop")
