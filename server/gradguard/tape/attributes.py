@@ -1,0 +1,360 @@
+"""Reading and writing attributes; classes and their inheritance."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradguard.tape import library, machine, tensors
+from gradguard.tape.apply import Call
+from gradguard.tape.domain import Tensor
+from gradguard.tape.frame import Frame
+from gradguard.tape.run import Run
+from gradguard.tape.values import (
+    ArrayV,
+    BuiltinMethod,
+    ClassV,
+    DictV,
+    External,
+    FunctionV,
+    Instance,
+    ListV,
+    Method,
+    ModuleV,
+    NativeV,
+    PartialV,
+    SuperV,
+    Sym,
+    TorchName,
+    TupleV,
+    Value,
+)
+
+
+def get(run: Run, frame: Frame, owner: Value, name: str, node: ast.Attribute) -> Value:
+    """`owner.name` as a value."""
+    if isinstance(owner, Sym) and owner.tensor is not None:
+        owner = owner.tensor
+    if isinstance(owner, TorchName):
+        return _torch_name(run, owner, name)
+    if isinstance(owner, Instance):
+        return instance_get(run, frame, owner, name, node)
+    if isinstance(owner, Tensor):
+        value = tensors.attribute(run, frame, owner, name, node)
+        if run.trace is not None and isinstance(value, Tensor):
+            run.trace[node] = value
+        return value
+    if isinstance(owner, ModuleV):
+        variables = owner.namespace.variables
+        if name in variables:
+            return variables[name]
+        from gradguard.tape.definitions import namespace_of
+
+        found = namespace_of(run, f"{owner.namespace.name}.{name}", 0, owner.namespace)
+        return ModuleV(found) if found is not None else run.fresh(text=name)
+    if isinstance(owner, External):
+        return library.external_attribute(run, owner, name)
+    if isinstance(owner, ClassV):
+        return _class_get(run, owner, name)
+    if isinstance(owner, SuperV):
+        return _super_get(run, owner, name)
+    if isinstance(owner, TupleV) and name in owner.names:
+        index = owner.names.index(name)
+        return owner.items[index] if index < len(owner.items) else run.fresh()
+    if isinstance(owner, (ListV, TupleV, DictV, str, ArrayV, bytes)):
+        if isinstance(owner, ArrayV):
+            return library.array_attribute(run, owner, name)
+        return BuiltinMethod(owner, name)
+    if isinstance(owner, FunctionV):
+        if name in owner.attributes:
+            return owner.attributes[name]
+        return owner.name if name in ("__name__", "__qualname__") else BuiltinMethod(owner, name)
+    if isinstance(owner, (NativeV, PartialV, Method)):
+        return BuiltinMethod(owner, name)
+    if isinstance(owner, Sym):
+        return _unknown_get(run, owner, name)
+    if isinstance(owner, (int, float, complex)) and not isinstance(owner, bool):
+        return BuiltinMethod(owner, name)
+    return run.fresh(text=name)
+
+
+def _torch_name(run: Run, owner: TorchName, name: str) -> Value:
+    path = f"{owner.path}.{name}"
+    if path == "torch.Tensor":
+        return TorchName(path)
+    if path in ("torch.pi", "torch.inf", "torch.nan", "torch.e"):
+        return {"pi": 3.141592653589793, "inf": float("inf"), "nan": float("nan"), "e": 2.718281828459045}[name]
+    if name == "__version__":
+        return run.fresh("str")
+    return TorchName(path)
+
+
+def _unknown_get(run: Run, owner: Sym, name: str) -> Value:
+    known = owner.facts.get(name)
+    if known is not None or name in owner.facts:
+        return known
+    if owner.kind in ("int", "number", "index", "str") or (owner.kind == "tensor"):
+        return BuiltinMethod(owner, name)
+    made = Sym((*owner.key, "attr", name), data=owner.data and name not in ("grad",), text=f"{owner.text}.{name}" if owner.text else name)
+    made.facts["__owner__"] = owner
+    made.facts["__name__"] = name
+    owner.facts[name] = made
+    return made
+
+
+def instance_get(run: Run, frame: Frame, owner: Instance, name: str, node: ast.AST) -> Value:
+    """Attribute of an object: its own, then its class's, then what torch's base class gives."""
+    if name in owner.attributes:
+        value = owner.attributes[name]
+        if run.trace is not None and isinstance(value, Tensor):
+            run.trace[node] = value
+        return value
+    found = class_lookup(owner.cls, name)
+    if found is not None:
+        if isinstance(found, FunctionV) and found.kind == "property":
+            from gradguard.tape.calls import call_value
+
+            return call_value(run, frame, found, Call([owner], {}, run.place(frame, node), [None], {}), node)
+        return bind(run, owner, found)
+    if name == "__class__":
+        return owner.cls
+    if name == "__dict__":
+        return DictV({key: (key, value) for key, value in owner.attributes.items()})
+    value = library.instance_attribute(run, owner, name)
+    if value is not library.MISSING:
+        return value
+    getter = class_lookup(owner.cls, "__getattr__")
+    if getter is not None and not (name.startswith("__")):
+        from gradguard.tape.calls import call_value
+
+        return call_value(run, frame, bind(run, owner, getter), Call([name], {}, run.place(frame, node), [None], {}), node)
+    made = run.fresh(text=name)
+    owner.attributes[name] = made
+    return made
+
+
+def bind(run: Run, receiver: Value, found: Value) -> Value:
+    """A class attribute as seen through an object."""
+    if isinstance(found, FunctionV):
+        if found.kind == "staticmethod":
+            return found
+        if found.kind == "classmethod":
+            return Method(receiver.cls if isinstance(receiver, Instance) else receiver, found)
+        return Method(receiver, found)
+    return found
+
+
+def class_lookup(cls: Value, name: str) -> Value:
+    """Attribute of a workspace class or its workspace bases; None when torch or nobody defines it."""
+    for owner in linear(cls):
+        if isinstance(owner, ClassV) and name in owner.attributes:
+            return owner.attributes[name]
+    return None
+
+
+def linear(cls: Value) -> Iterator[Value]:
+    """Classes in lookup order. Depth first with later duplicates kept, which is Python's order except for diamonds."""
+    seen: set[int] = set()
+    order: list[Value] = []
+
+    def visit(one: Value) -> None:
+        order.append(one)
+        if isinstance(one, ClassV):
+            for base in one.bases:
+                visit(base)
+
+    visit(cls)
+    kept: list[Value] = []
+    for one in reversed(order):
+        mark = id(one) if isinstance(one, ClassV) else hash(getattr(one, "path", id(one)))
+        if mark not in seen:
+            seen.add(mark)
+            kept.append(one)
+    return reversed(kept)
+
+
+def is_subclass(cls: Value, path: str) -> bool:
+    """Whether a class derives from a torch or library class of that path (or its last name)."""
+    last = path.rpartition(".")[2]
+    for one in linear(cls):
+        if isinstance(one, (TorchName, External)):
+            if one.path == path or (one.path.startswith(path.rpartition(".")[0]) and one.path.endswith("." + last)):
+                return True
+            if path == "torch.nn.Module" and isinstance(one, TorchName) and one.path.startswith("torch.nn."):
+                return True
+            if path == "torch.nn.Module" and one.path.endswith(("LightningModule", "PreTrainedModel", ".Module")):
+                return True
+            if path == "torch.optim.Optimizer" and isinstance(one, TorchName) and one.path.startswith("torch.optim."):
+                return not one.path.startswith("torch.optim.lr_scheduler")
+            if path == "builtins.Exception" and one.path.endswith(("Exception", "Error")):
+                return True
+    return False
+
+
+def is_named_tuple(cls: ClassV) -> bool:
+    """A `typing.NamedTuple` class."""
+    return any(getattr(base, "path", "").endswith("NamedTuple") for base in cls.bases)
+
+
+def all_fields(cls: ClassV) -> list[tuple[str, Value]]:
+    """Dataclass fields, inherited ones first."""
+    fields: dict[str, Value] = {}
+    for one in reversed(list(linear(cls))):
+        if isinstance(one, ClassV):
+            fields.update(one.fields)
+    return list(fields.items())
+
+
+def instance_of(value: Value, cls: Value) -> bool | None:
+    """`isinstance(value, cls)` where it can be told."""
+    if isinstance(cls, TupleV):
+        answers = [instance_of(value, one) for one in cls.items]
+        return True if True in answers else (None if None in answers else False)
+    path = getattr(cls, "path", "")
+    if isinstance(value, Sym):
+        if value.tensor is not None and value.kind == "tensor" and path in ("torch.Tensor", "torch.nn.Parameter"):
+            return path == "torch.Tensor"
+        return None
+    if isinstance(value, Tensor):
+        if path == "torch.Tensor":
+            return True
+        return value.parameter if path.endswith("Parameter") else (None if isinstance(cls, Sym) else False)
+    if isinstance(cls, ClassV):
+        return isinstance(value, Instance) and cls in list(linear(value.cls))
+    if isinstance(value, Instance):
+        if path == "torch.nn.Module":
+            return is_subclass(value.cls, path)
+        if isinstance(cls, TorchName):
+            return any(getattr(one, "path", "").rpartition(".")[2] == path.rpartition(".")[2] for one in linear(value.cls))
+        return None if isinstance(cls, Sym) else False
+    return _builtin_instance(value, path)
+
+
+_BUILTIN: dict[str, tuple[type, ...]] = {
+    "int": (int,), "float": (float,), "str": (str,), "bool": (bool,), "bytes": (bytes,), "complex": (complex,),
+}  # fmt: skip
+
+
+def _builtin_instance(value: Value, path: str) -> bool | None:
+    name = path.removeprefix("builtins.").rpartition(".")[2] or path
+    if name in _BUILTIN:
+        return isinstance(value, _BUILTIN[name])
+    if name in ("list", "List", "set"):
+        return isinstance(value, ListV) and (value.kind == "set") is (name == "set")
+    if name in ("tuple", "Tuple"):
+        return isinstance(value, TupleV)
+    if name in ("dict", "Dict", "Mapping", "OrderedDict"):
+        return isinstance(value, DictV)
+    if name in ("Sequence", "Iterable", "Collection"):
+        return isinstance(value, (ListV, TupleV, str)) or (name != "Sequence" and isinstance(value, DictV))
+    if path.startswith("torch.") or name == "ndarray":
+        return isinstance(value, ArrayV) if name == "ndarray" else False
+    return None
+
+
+def callable_instance(value: Value) -> bool:
+    """An object whose workspace class defines `__call__`."""
+    return isinstance(value, Instance) and class_lookup(value.cls, "__call__") is not None
+
+
+def _class_get(run: Run, owner: ClassV, name: str) -> Value:
+    found = class_lookup(owner, name)
+    if found is not None:
+        return Method(owner, found) if isinstance(found, FunctionV) and found.kind == "classmethod" else found
+    if name in ("__name__", "__qualname__"):
+        return owner.name
+    if name == "apply" and is_subclass(owner, "torch.autograd.Function"):
+        return BuiltinMethod(owner, "apply")
+    return BuiltinMethod(owner, name)
+
+
+def super_of(frame: Frame) -> SuperV:
+    """Zero-argument `super()`."""
+    holder: Frame | None = frame
+    while holder is not None and holder.owner is None:
+        holder = holder.parent
+    return SuperV(holder.receiver if holder else frame.receiver, holder.owner if holder else None)
+
+
+def _super_get(run: Run, owner: SuperV, name: str) -> Value:
+    receiver = owner.receiver
+    cls = receiver.cls if isinstance(receiver, Instance) else receiver
+    order = list(linear(cls))
+    start = order.index(owner.after) + 1 if owner.after in order else 0
+    for one in order[start:]:
+        if isinstance(one, ClassV) and name in one.attributes:
+            return bind(run, receiver, one.attributes[name])
+    return BuiltinMethod(owner, name)
+
+
+def class_item(run: Run, owner: Value, index: Value) -> Value:
+    """`List[int]` and its like stay what they are; anything else is unknown."""
+    if isinstance(owner, (External, TorchName, ClassV)):
+        return owner
+    return run.fresh()
+
+
+def put(run: Run, frame: Frame, owner: Value, name: str, value: Value, node: ast.AST, *, augmented: bool = False) -> None:
+    """`owner.name = value`."""
+    if isinstance(owner, Sym) and owner.tensor is not None:
+        owner = owner.tensor
+    place = run.place(frame, run.statement or node)
+    if isinstance(owner, Tensor):
+        tensors.set_attribute(run, frame, owner, name, value, node, augmented=augmented)
+        return
+    held = value.tensor if isinstance(value, Sym) else value
+    if isinstance(held, Tensor) and not augmented:
+        held.bound_at = place
+        held.bound_name = machine.source_text(node) or name
+    if isinstance(owner, Instance):
+        setter = _property(owner.cls, name)
+        if setter:
+            owner.attributes[name] = value
+            return
+        if name == "training" and isinstance(value, bool):
+            owner.training = value
+        owner.attributes[name] = value
+    elif isinstance(owner, ClassV):
+        owner.attributes[name] = value
+    elif isinstance(owner, ModuleV):
+        owner.namespace.variables[name] = value
+    elif isinstance(owner, FunctionV):
+        owner.attributes[name] = value
+    elif isinstance(owner, Sym):
+        owner.facts[name] = value
+
+
+def _property(cls: Value, name: str) -> bool:
+    found = class_lookup(cls, name)
+    return isinstance(found, FunctionV) and found.kind == "property"
+
+
+def delete(owner: Value, name: str) -> None:
+    """`del owner.name`."""
+    if isinstance(owner, Instance):
+        owner.attributes.pop(name, None)
+
+
+def note_device(run: Run, value: Value) -> None:
+    """Remember that the file names a device."""
+    if isinstance(value, str) and is_device_text(value):
+        run.devices.add("cpu" if value.startswith("cpu") else "accelerator")
+
+
+def is_device_text(value: Value) -> bool:
+    """`"cuda"`, `"cuda:0"`, `"mps"`, `"cpu"`, ..."""
+    return isinstance(value, str) and value.partition(":")[0] in ("cuda", "mps", "xpu", "cpu", "npu", "hpu", "xla")
+
+
+def statement_value(run: Run, frame: Frame, value: Value, node: ast.Expr) -> None:
+    """A value that a statement throws away."""
+    from gradguard.tape.values import ContextV
+
+    if isinstance(value, ContextV) and value.mode == "set_grad":
+        from gradguard.tape.contexts import switched
+
+        value.place = run.place(frame, node)
+        run.modes = switched(run.modes, value)
+        run.notes["set_grad"] = run.modes
+    elif isinstance(value, ContextV) and value.mode in ("no_grad", "inference_mode"):
+        run.notes["bare_no_grad"] = run.place(frame, node)

@@ -1,0 +1,214 @@
+"""Walking the tape: `backward()`, `autograd.grad` and tensors that leave.
+
+The walk goes from the roots against the edges, checks each kept tensor's version as
+`SavedVariable::unpack` does, and frees what was kept unless told to retain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gradguard.tape.domain import Node, Place, Saved, Tensor, Tri, Write, current_node
+from gradguard.tape.events import BrokenGraph, SavedFact, SavedTensorMutated, SecondBackward, WriteFact
+from gradguard.tape.machine import requires_grad, source_text
+from gradguard.tape.run import Run
+
+MAX_WRITES_SHOWN = 3
+
+
+@dataclass(slots=True)
+class _Reached:
+    """How a walk came to a node."""
+
+    certain: bool
+    via: Tensor | None
+    parent: Node | None
+
+
+def backward(
+    run: Run,
+    roots: Iterable[Tensor],
+    place: Place,
+    *,
+    retain: Tri = False,
+    inputs: list[Tensor] | None = None,
+    certain: bool = True,
+    accumulate: bool = True,
+) -> list[Tensor]:
+    """Differentiate `roots`. Returns the leaves that were reached (for `.grad`)."""
+    reached, leaves = _walk(run, roots, place, certain)
+    if inputs is not None:
+        reached = _towards(reached, inputs)
+    second = False
+    for node in sorted(reached, key=lambda n: -n.order):
+        how = reached[node]
+        if node.freed is not None and node.frees is not False:
+            if not second and node.freed is not place:
+                second = True
+                _emit_second(run, node, how, place)
+            continue
+        for saved in node.saved:
+            check_saved(run, saved, place, how.certain)
+        node.walked = place
+        if retain is False and node.frees is not False:
+            node.freed = place
+    run.backwards.append((place, run.iterations()))
+    if accumulate and inputs is None:
+        for leaf in leaves:
+            _accumulate(run, leaf, place)
+    return leaves
+
+
+def check_saved(run: Run, saved: Saved, backward_at: Place | None, certain: bool) -> bool:
+    """Whether a kept tensor is still what it was; emits one event for each write that changed it."""
+    if saved.reported:
+        return False
+    tensor = saved.tensor
+    certain = certain and saved.certain and saved.node.certain
+    fact = SavedFact(saved.node.op, saved.node.place, saved.role, saved.why, source_text(saved.expr) or saved.text)
+    if tensor.counter.value != saved.version:
+        writes = [w for w in tensor.counter.writes if w.after > saved.version]
+        known = [w for w in tensor.memory.writes[saved.memory_mark :] if not _seen(w, saved)]
+    else:
+        writes = []
+        known = [w for w in tensor.memory.writes[saved.memory_mark :] if not _seen(w, saved)]
+    if not writes and not known:
+        return True
+    saved.reported = True
+    shown: set[object] = set()
+    for w in [*writes, *known]:
+        if w.place.node in shown or len(shown) >= MAX_WRITES_SHOWN:
+            continue
+        shown.add(w.place.node)
+        run.emit(
+            SavedTensorMutated(
+                w.place, certain and w.certain and tensor.alias_sure, fact, write_fact(w, tensor, seen=w in writes), backward_at
+            )
+        )
+    return False
+
+
+def _seen(w: Write, saved: Saved) -> bool:
+    return w.counted and w.target.counter is saved.tensor.counter
+
+
+def write_fact(w: Write, saved: Tensor, *, seen: bool) -> WriteFact:
+    """The write as rules see it."""
+    alias = w.target.created if w.target is not saved and w.target.base is not saved else None
+    return WriteFact(
+        w.op, w.place, w.via, w.kind, seen, w.statement, shared=w.target is not saved, same_name=w.target is saved, alias_at=alias
+    )
+
+
+def leave(run: Run, tensors: Iterable[Tensor], place: Place) -> None:
+    """Tensors that leave the analysed code: a caller may differentiate them, so what they need must be intact."""
+    roots = [t for t in tensors if requires_grad(run, t) is not False]
+    if not roots:
+        return
+    reached, _ = _walk(run, roots, place, certain=False)
+    for node, how in reached.items():
+        if node.freed is None:
+            for saved in node.saved:
+                check_saved(run, saved, None, how.certain)
+
+
+def _walk(run: Run, roots: Iterable[Tensor], place: Place, certain: bool) -> tuple[dict[Node, _Reached], list[Tensor]]:
+    reached: dict[Node, _Reached] = {}
+    leaves: dict[int, Tensor] = {}
+    stack: list[tuple[Node, _Reached]] = []
+    for root in roots:
+        sure = certain and requires_grad(run, root) is True
+        node = current_node(root, run.tick(), place)
+        if node is None:
+            if root.requires_grad is not False:
+                leaves[root.number] = root
+            continue
+        stack.append((node, _Reached(sure, root, None)))
+    while stack:
+        node, how = stack.pop()
+        known = reached.get(node)
+        if known is not None and (known.certain or not how.certain):
+            continue
+        how.certain = how.certain and node.certain
+        if known is not None:
+            known.certain = True
+        else:
+            reached[node] = how
+        if node.freed is not None and node.frees is not False:
+            continue
+        for edge in node.edges:
+            if edge.node is None:
+                leaves[edge.tensor.number] = edge.tensor
+            else:
+                stack.append((edge.node, _Reached(how.certain, edge.tensor, node)))
+    return reached, list(leaves.values())
+
+
+def _towards(reached: dict[Node, _Reached], inputs: list[Tensor]) -> dict[Node, _Reached]:
+    """Nodes that lie on a way to one of `inputs`; only those run."""
+    wanted_nodes = {tensor.node for tensor in inputs if tensor.node is not None}
+    wanted_tensors = {tensor.number for tensor in inputs}
+    needed: dict[Node, bool] = {}
+
+    def leads(start: Node) -> bool:
+        order: list[tuple[Node, bool]] = [(start, False)]
+        while order:
+            node, done = order.pop()
+            if node in needed and not done:
+                continue
+            if done:
+                needed[node] = any(
+                    (edge.node is None and edge.tensor.number in wanted_tensors)
+                    or edge.tensor.number in wanted_tensors
+                    or (edge.node is not None and (edge.node in wanted_nodes or needed.get(edge.node, False)))
+                    for edge in node.edges
+                )
+                continue
+            needed.setdefault(node, False)
+            order.append((node, True))
+            order.extend((edge.node, False) for edge in node.edges if edge.node is not None and edge.node not in needed)
+        return needed[start]
+
+    for node in sorted(reached, key=lambda n: n.order):
+        leads(node)
+    return {node: how for node, how in reached.items() if needed.get(node)}
+
+
+def _emit_second(run: Run, node: Node, how: _Reached, place: Place) -> None:
+    first = node.freed
+    assert first is not None
+    carried: Place | None = None
+    text = how.via.bound_name if how.via is not None else ""
+    loop = _crosses_loop(run, node)
+    if loop and how.via is not None and how.parent is not None:
+        carried = how.via.bound_at or how.via.created
+    certain = how.certain and node.frees is True
+    run.emit(SecondBackward(carried or place, certain, first, place, carried, text, node.op, node.place, loop))
+
+
+def _crosses_loop(run: Run, node: Node) -> bool:
+    made = dict(node.iterations)
+    return any(made.get(loop.number, -1) != loop.iteration for loop in run.loops if loop.kind != "comprehension")
+
+
+def _accumulate(run: Run, leaf: Tensor, place: Place) -> None:
+    if leaf.grad is None:
+        made = run.tensor(place)
+        made.grad_owner = leaf
+        made.dtype, made.device, made.shape = leaf.dtype, leaf.device, leaf.shape
+        made.source = "grad"
+        leaf.grad = made
+        return
+    if isinstance(leaf.grad, Tensor):
+        done = Write(place, "accumulate", leaf.grad, kind="accumulate", order=run.tick(), iterations=run.iterations())
+        leaf.grad.counter.value += 1
+        done.after = leaf.grad.counter.value
+        leaf.grad.counter.writes.append(done)
+        leaf.grad.memory.writes.append(done)
+
+
+def check_root(run: Run, root: Tensor, place: Place) -> None:
+    """`backward()` on a tensor without history raises; say what cut it off."""
+    if requires_grad(run, root) is False and run.modes.grad is True and root.sure:
+        run.emit(BrokenGraph(place, root.sure, "no-graph", root.bound_name, place, True))

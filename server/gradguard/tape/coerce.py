@@ -1,0 +1,47 @@
+"""From unknown values to tensors, and from literals to constants."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+
+from gradguard.tape.domain import Place, Tensor
+from gradguard.tape.run import Run
+from gradguard.tape.values import Sym, Value
+
+_NOWHERE = Place("", ast.Pass())
+
+
+def is_number(value: Value) -> bool:
+    """A Python number (booleans included), as torch's argument parser sees it."""
+    return isinstance(value, (int, float, complex))
+
+
+@lru_cache(maxsize=2048)
+def constant(text: str) -> object:
+    """Value of a Python literal; the text itself where it is none (`torch.float32`)."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def as_tensor(run: Run, value: Sym, place: Place | None = None) -> Tensor:
+    """The tensor that an unknown value must be, the same each time it is asked.
+
+    It is not sure: the value only stood where a tensor must stand. What comes out of a data loader does not
+    require grad; about anything else nothing is known.
+    """
+    if value.tensor is None:
+        tensor = run.tensor(place or _NOWHERE)
+        tensor.requires_grad = False if value.data else None
+        tensor.leaf = True if value.data else None
+        tensor.inference = False
+        tensor.contiguous = None
+        tensor.memory.outside = True
+        tensor.source = "data" if value.data else "argument"
+        tensor.bound_name = value.text
+        tensor.sure = value.kind == "tensor"
+        value.tensor = tensor
+        value.kind = "tensor"
+    return value.tensor

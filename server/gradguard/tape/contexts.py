@@ -1,0 +1,69 @@
+"""Entering and leaving `with` blocks."""
+
+from __future__ import annotations
+
+import ast
+
+from gradguard.tape import attributes
+from gradguard.tape.apply import Call
+from gradguard.tape.frame import Frame
+from gradguard.tape.run import Modes, Run
+from gradguard.tape.truth import known_truth
+from gradguard.tape.values import ContextV, Instance, IteratorV, Value
+
+
+def enter(run: Run, frame: Frame, manager: Value, expr: ast.expr, node: ast.AST) -> Value:
+    """Value bound by `as`."""
+    if isinstance(manager, ContextV):
+        manager.saved = run.modes
+        manager.place = run.place(frame, node)
+        run.modes = switched(run.modes, manager)
+        return manager.value
+    if isinstance(manager, IteratorV) and manager.kind == "contextmanager":
+        return next(manager.source, None)
+    if isinstance(manager, Instance):
+        method = attributes.class_lookup(manager.cls, "__enter__")
+        if method is not None:
+            from gradguard.tape.calls import call_value
+
+            return call_value(run, frame, attributes.bind(run, manager, method), Call([], {}, run.place(frame, expr), [], {}), expr)
+        return manager
+    return run.fresh() if manager is None else manager
+
+
+def leave(run: Run, frame: Frame, manager: Value, node: ast.AST) -> None:
+    """Undo what `enter` did."""
+    if isinstance(manager, ContextV):
+        if isinstance(manager.saved, Modes):
+            run.modes = manager.saved
+    elif isinstance(manager, IteratorV) and manager.kind == "contextmanager":
+        next(manager.source, None)
+    elif isinstance(manager, Instance):
+        method = attributes.class_lookup(manager.cls, "__exit__")
+        if method is not None:
+            from gradguard.tape.calls import call_value
+
+            call = Call([None, None, None], {}, run.place(frame, node), [None] * 3, {})
+            call_value(run, frame, attributes.bind(run, manager, method), call, node)
+
+
+def switched(modes: Modes, manager: ContextV) -> Modes:
+    """Modes inside a known context manager."""
+    made = Modes(modes.grad, modes.inference, modes.autocast, modes.why_off, modes.saved_hooks)
+    flag = known_truth(manager.flag)
+    if manager.mode == "no_grad":
+        made.grad = False
+    elif manager.mode == "enable_grad":
+        made.grad, made.inference = True, False
+    elif manager.mode == "inference_mode":
+        if flag is not False:
+            made.grad, made.inference = False, flag is True
+    elif manager.mode == "set_grad":
+        made.grad = flag
+    elif manager.mode == "autocast":
+        made.autocast = flag is not False
+    elif manager.mode == "saved_hooks":
+        made.saved_hooks = True
+    if made.grad is False and modes.grad is not False:
+        made.why_off = manager.place
+    return made

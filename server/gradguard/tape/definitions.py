@@ -1,0 +1,176 @@
+"""Functions, classes, decorators and imports."""
+
+from __future__ import annotations
+
+import ast
+
+from gradguard.tape import attributes
+from gradguard.tape.apply import Call
+from gradguard.tape.frame import Frame, Namespace
+from gradguard.tape.run import Run
+from gradguard.tape.values import ClassV, ContextV, External, FunctionV, ModuleV, NativeV, TorchName, Value
+
+_DROPPED = frozenset({
+    "functools.wraps", "functools.lru_cache", "functools.cache", "typing.overload", "abc.abstractmethod", "typing.no_type_check",
+    "torch.jit.export", "torch.jit.ignore", "torch.jit.unused", "torch.jit.script", "torch.compiler.disable", "numba.jit",
+    "torch.jit.script_if_tracing", "typing.final", "dataclasses.field",
+})  # fmt: skip
+
+
+def function(run: Run, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:
+    """The value of a `def`, with its decorators applied."""
+    from gradguard.tape.expressions import evaluate, make_function
+
+    made = make_function(run, frame, node, node.name)
+    value: Value = made
+    for decorator in reversed(node.decorator_list):
+        value = _decorate(run, frame, value, evaluate(run, frame, decorator), decorator)
+    return value
+
+
+def _decorate(run: Run, frame: Frame, value: Value, decorator: Value, node: ast.expr) -> Value:
+    if isinstance(value, FunctionV):
+        mode = _mode_of(decorator)
+        if mode is not None:
+            value.modes = (*value.modes, mode) if mode else value.modes
+            return value
+        path = getattr(decorator, "path", "")
+        if path in ("builtins.staticmethod", "builtins.classmethod", "builtins.property", "functools.cached_property"):
+            value.kind = "property" if "property" in path else path.rpartition(".")[2]
+            return value
+        if path in ("contextlib.contextmanager", "contextlib.asynccontextmanager"):
+            value.kind = "contextmanager"
+            return value
+        if path == "torch.compile":
+            value.compiled = True
+            return value
+    if isinstance(decorator, NativeV) and decorator.name == "compile" and isinstance(value, FunctionV):
+        value.compiled = True
+        return value
+    if isinstance(decorator, (External, TorchName)) and decorator.path in _DROPPED:
+        return value
+    if isinstance(decorator, (FunctionV, NativeV, ClassV)) or attributes.callable_instance(decorator):
+        from gradguard.tape.calls import call_value
+
+        call = Call([value], {}, run.place(frame, node), [node], {})
+        wrapped = call_value(run, frame, decorator, call, node)
+        return wrapped if isinstance(wrapped, (FunctionV, NativeV)) or attributes.callable_instance(wrapped) else value
+    if isinstance(node, ast.Attribute) and node.attr in ("setter", "deleter", "getter"):
+        return value
+    # A decorator of unknown make most often returns something that calls the function.
+    return value
+
+
+def _mode_of(decorator: Value) -> str | None:
+    """Grad mode that a decorator sets; empty for a known one without effect; None for others."""
+    if isinstance(decorator, TorchName):
+        last = decorator.path.rpartition(".")[2]
+        if last in ("no_grad", "enable_grad", "inference_mode"):
+            return last
+        return None
+    if isinstance(decorator, ContextV):
+        if decorator.mode == "set_grad":
+            return "enable_grad" if decorator.flag is True else "no_grad" if decorator.flag is False else ""
+        if decorator.mode == "inference_mode" and decorator.flag is False:
+            return ""
+        return decorator.mode if decorator.mode in ("no_grad", "enable_grad", "inference_mode") else ""
+    return None
+
+
+def class_(run: Run, frame: Frame, node: ast.ClassDef) -> Value:
+    """The value of a `class` statement."""
+    from gradguard.tape.expressions import evaluate
+    from gradguard.tape.statements import execute_block
+
+    bases = [evaluate(run, frame, base) for base in node.bases]
+    made = ClassV(node.name, bases, {}, node, frame.namespace)
+    body = Frame(frame.namespace, made.attributes, parent=frame if frame.function is not None else None, owner=None)
+    for _ in execute_block(run, body, node.body):
+        pass
+    for value in made.attributes.values():
+        if isinstance(value, FunctionV) and value.owner is None:
+            value.owner = made
+            # Methods do not see the class body's names.
+            value.scope = frame if frame.function is not None else None
+    for statement in node.body:
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            made.fields.append((statement.target.id, made.attributes.get(statement.target.id, run.fresh(text=statement.target.id))))
+    for decorator in node.decorator_list:
+        path = getattr(evaluate(run, frame, decorator.func if isinstance(decorator, ast.Call) else decorator), "path", "")
+        if path.endswith(("dataclasses.dataclass", "attr.s", "attrs.define", "dataclass")):
+            made.dataclass = True
+    return made
+
+
+def import_names(run: Run, frame: Frame, node: ast.Import) -> None:
+    """`import a.b as c`."""
+    from gradguard.tape.expressions import assign_name
+
+    for alias in node.names:
+        full = alias.name
+        if alias.asname is not None:
+            assign_name(run, frame, alias.asname, module_value(run, full, 0, frame), node)
+        else:
+            module_value(run, full, 0, frame)
+            top = full.partition(".")[0]
+            assign_name(run, frame, top, module_value(run, top, 0, frame), node)
+
+
+def import_from(run: Run, frame: Frame, node: ast.ImportFrom) -> None:
+    """`from a import b as c`."""
+    from gradguard.tape.expressions import assign_name
+
+    home = module_value(run, node.module or "", node.level, frame)
+    for alias in node.names:
+        if alias.name == "*":
+            if isinstance(home, ModuleV):
+                for name, value in list(home.namespace.variables.items()):
+                    if not name.startswith("_"):
+                        frame.variables[name] = value
+            continue
+        value = _member(run, home, alias.name, node, frame)
+        assign_name(run, frame, alias.asname or alias.name, value, node)
+
+
+def _member(run: Run, home: Value, name: str, node: ast.ImportFrom, frame: Frame) -> Value:
+    if isinstance(home, ModuleV):
+        if name in home.namespace.variables:
+            return home.namespace.variables[name]
+        inner = f"{node.module}.{name}" if node.module else name
+        found = namespace_of(run, inner, node.level, frame.namespace)
+        return ModuleV(found) if found is not None else run.fresh(text=name)
+    if isinstance(home, TorchName):
+        return TorchName(f"{home.path}.{name}")
+    if not node.module:
+        found = namespace_of(run, name, node.level, frame.namespace)
+        return ModuleV(found) if found is not None else run.fresh(text=name)
+    return External(f"{node.module}.{name}")
+
+
+def module_value(run: Run, name: str, level: int, frame: Frame) -> Value:
+    """The module of that name: of torch, of the workspace, or of a library that is not read."""
+    if level == 0 and name.partition(".")[0] == "torch":
+        return TorchName(name)
+    found = namespace_of(run, name, level, frame.namespace)
+    return ModuleV(found) if found is not None else External(name)
+
+
+def namespace_of(run: Run, name: str, level: int, asking: Namespace) -> Namespace | None:
+    """Globals of a workspace module, executed once per path; None outside the workspace."""
+    from gradguard.tape.statements import execute_block
+
+    found = run.resolve(name, level, asking.path)
+    if found is None:
+        return None
+    known = run.namespaces.get(found.path)
+    if known is not None:
+        return known
+    run.namespaces[found.path] = found
+    if found.tree is not None:
+        found.variables["__name__"] = found.name
+        frame = Frame(found, found.variables)
+        saved, run.statement = run.statement, None
+        for _ in execute_block(run, frame, found.tree.body):
+            pass
+        run.statement = saved
+    return found

@@ -1,0 +1,243 @@
+"""The tape's own objects: memory, versions, tensors, nodes and what nodes keep.
+
+They mirror libtorch one to one, so that a rule can be checked against torch by reading:
+
+    Memory    c10::Storage            who shares these bytes, and every write to them
+    Version   VariableVersion         the counter that a base, its views and `detach()` share
+    Tensor    TensorImpl + AutogradMeta
+    Node      autograd::Node          a recorded op with its edges and saved variables
+    Saved     SavedVariable           a tensor kept at a version
+
+Facts that cannot be known are None: `requires_grad` is True, False or None (maybe), likewise `contiguous`,
+`expanded` and `leaf`. Example: the argument of a `forward` that nobody calls here has requires_grad None; a
+node recorded because of it is not `certain`, and neither is anything concluded from that node.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+Tri = bool | None
+"""Yes, no or maybe."""
+
+
+def either(*facts: Tri) -> Tri:
+    """Three-valued or."""
+    if True in facts:
+        return True
+    return None if None in facts else False
+
+
+def both(*facts: Tri) -> Tri:
+    """Three-valued and."""
+    if False in facts:
+        return False
+    return None if None in facts else True
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class Place:
+    """A node of some file's tree: where something happened."""
+
+    path: str
+    node: ast.AST
+
+    @property
+    def line(self) -> int:
+        """Line of the node, from 1."""
+        line: int = getattr(self.node, "lineno", 1)
+        return line
+
+
+@dataclass(slots=True, eq=False)
+class Write:
+    """One in-place write to some memory."""
+
+    place: Place
+    op: str
+    """As spelled: `add_`, `+=`, `[...] =`, `step`."""
+    target: Tensor
+    counted: bool = True
+    certain: bool = True
+    kind: str = "op"
+    """`op`, `setitem`, `augmented`, `step`, `out`, `numpy`, `data`, `statistics`."""
+    statement: ast.stmt | None = None
+    after: int = 0
+    """Version after the write, of the counter it went through."""
+    via: str = ""
+    """Source text of the written expression."""
+    order: int = 0
+    iterations: tuple[tuple[int, int], ...] = ()
+    """(loop id, iteration) of every loop around it, outermost first."""
+
+
+@dataclass(slots=True, eq=False)
+class Memory:
+    """Bytes that several tensors may share."""
+
+    writes: list[Write] = field(default_factory=list)
+    numpy: bool = False
+    outside: bool = False
+    """Came from a caller, so that somebody else may hold it too."""
+
+
+@dataclass(slots=True, eq=False)
+class Version:
+    """The version counter of a base and its views."""
+
+    value: int = 0
+    writes: list[Write] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Saved:
+    """A tensor kept by a node for its backward."""
+
+    node: Node
+    role: str
+    tensor: Tensor
+    version: int
+    memory_mark: int
+    """Number of writes to the memory at saving time."""
+    certain: bool = True
+    why: str = ""
+    text: str = ""
+    expr: ast.AST | None = None
+    reported: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Edge:
+    """From a node to where one input's gradient goes: another node, or a leaf."""
+
+    tensor: Tensor
+    node: Node | None
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A recorded operation."""
+
+    op: str
+    place: Place
+    order: int
+    edges: list[Edge] = field(default_factory=list)
+    saved: list[Saved] = field(default_factory=list)
+    frees: Tri = False
+    """Holds something that the first backward frees, so that a second one raises."""
+    certain: bool = True
+    freed: Place | None = None
+    walked: Place | None = None
+    """The last backward that went through it."""
+    iterations: tuple[tuple[int, int], ...] = ()
+    opaque: bool = False
+    """Stands for a whole unknown network."""
+    calls: tuple[Place, ...] = ()
+    """Call sites from the outermost to the innermost, at recording."""
+
+
+class Tensor:
+    """One tensor object. `base` is set for differentiable views only (not for `detach()`)."""
+
+    __slots__ = (
+        "alias_sure",
+        "attributes",
+        "base",
+        "bound_at",
+        "bound_name",
+        "contiguous",
+        "counter",
+        "created",
+        "device",
+        "dtype",
+        "expanded",
+        "from_numpy",
+        "function_output",
+        "grad",
+        "grad_owner",
+        "hooks",
+        "inference",
+        "leaf",
+        "made_no_grad",
+        "memory",
+        "multi",
+        "node",
+        "number",
+        "parameter",
+        "requires_grad",
+        "retains_grad",
+        "shape",
+        "source",
+        "sure",
+        "view_op",
+        "view_version",
+    )
+
+    def __init__(self, number: int, created: Place, *, memory: Memory | None = None, counter: Version | None = None) -> None:
+        self.number = number
+        self.created = created
+        self.memory = memory if memory is not None else Memory()
+        self.counter = counter if counter is not None else Version()
+        self.base: Tensor | None = None
+        self.view_op = ""
+        self.view_version = 0
+        self.multi = False
+        self.made_no_grad = False
+        self.expanded: Tri = False
+        self.requires_grad: Tri = False
+        self.leaf: Tri = True
+        self.node: Node | None = None
+        self.inference: Tri = False
+        self.device: str | None = None
+        self.dtype: str | None = None
+        self.shape: tuple[object, ...] | None = None
+        self.contiguous: Tri = True
+        self.parameter = False
+        self.grad: object = None
+        self.grad_owner: Tensor | None = None
+        self.hooks: list[object] = []
+        self.attributes: dict[str, object] | None = None
+        self.bound_at: Place | None = None
+        self.bound_name = ""
+        self.alias_sure = True
+        """False where sharing its base's memory is only possible (`reshape` of unknown strides)."""
+        self.sure = True
+        """False where it is only inferred that this is a tensor at all."""
+        self.source = ""
+        """`data` for what a loader gave, `argument` for what a caller gave, `detach`, `data_attr`, `item`, ..."""
+        self.function_output = ""
+        self.from_numpy = False
+        self.retains_grad = False
+
+    @property
+    def root(self) -> Tensor:
+        """The base of a view, or the tensor itself."""
+        return self.base if self.base is not None else self
+
+    @property
+    def floating(self) -> Tri:
+        """Whether its numbers are floating point or complex."""
+        if self.dtype is None:
+            return None
+        return self.dtype.startswith(("float", "bfloat", "complex", "half", "double"))
+
+
+def current_node(tensor: Tensor, order: int, place: Place) -> Node | None:
+    """The tensor's grad_fn now.
+
+    A view whose base was written since gets a new node over the base's history, as
+    `VariableHooks::grad_fn` does.
+    """
+    base = tensor.base
+    if base is None or tensor.view_version == tensor.counter.value:
+        return tensor.node
+    tensor.view_version = tensor.counter.value
+    if base.requires_grad is False:
+        return tensor.node
+    node = Node("AsStrided", place, order, certain=base.requires_grad is True)
+    node.edges.append(Edge(base, base.node))
+    tensor.node = node
+    tensor.requires_grad = base.requires_grad
+    tensor.leaf = False
+    return node

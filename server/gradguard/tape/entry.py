@@ -1,0 +1,376 @@
+"""Entry points: what is run, with which arguments, and how the paths of one entry are put together.
+
+The top level of a file runs as a script would. Then every function and method that was not reached from there
+runs once with symbolic arguments: defaults stand for themselves, annotations tell what they can, everything
+else is unknown until it is used as a tensor. What leaves such a function may be differentiated by its caller.
+"""
+
+from __future__ import annotations
+
+import ast
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from gradguard.findings import Limit, Span
+from gradguard.ops.table import Table
+from gradguard.source.text import Source
+from gradguard.tape import attributes, backward
+from gradguard.tape.apply import Call
+from gradguard.tape.calls import call_function, instantiate
+from gradguard.tape.domain import Place, Tensor
+from gradguard.tape.events import Event, HostRead, SavedTensorMutated, SecondBackward
+from gradguard.tape.frame import Frame, Namespace
+from gradguard.tape.lib import autograd, torchlib
+from gradguard.tape.path import MAX_PATHS, MAX_STEPS, BudgetExceeded, Oracle, PathEnd, PyRaise
+from gradguard.tape.run import Run
+from gradguard.tape.statements import execute_block
+from gradguard.tape.values import ClassV, DictV, FunctionV, Instance, ListV, Sym, TupleV, Value
+
+_MODELS = torchlib
+"""Imported so that every model is registered."""
+
+
+class Files(Protocol):
+    """How the analysis reads other files of the workspace."""
+
+    def resolve(self, module: str, level: int, from_path: str) -> str | None:
+        """Path of an imported module, None outside the workspace."""
+
+    def source(self, path: str) -> Source | None:
+        """A file's text and tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """All that one file's entries did."""
+
+    events: tuple[Event, ...]
+    limits: tuple[Limit, ...]
+    sources: dict[str, Source]
+    """Every file an event may point into."""
+    path: str
+    devices: frozenset[str]
+    """Devices the file names: `accelerator`, `cpu`."""
+
+    def span(self, place: Place) -> Span:
+        """Where a place is, in code points from 1."""
+        return self.sources[place.path].span(place.node)
+
+
+@dataclass(slots=True)
+class _Path:
+    events: list[Event]
+    survived: bool
+
+
+@dataclass(slots=True)
+class _Work:
+    """What the entries of one file share: sources, budget and results."""
+
+    source: Source
+    table: Table
+    files: Files
+    sources: dict[str, Source]
+    limits: list[Limit]
+    devices: set[str]
+    entered: set[ast.AST]
+
+    def namespace(self, name: str, level: int, from_path: str) -> Namespace | None:
+        """An imported workspace module, not yet executed."""
+        path = self.files.resolve(name, level, from_path)
+        if path is None or path == self.source.path:
+            return None
+        source = self.sources.get(path) or self.files.source(path)
+        if source is None:
+            return None
+        self.sources[path] = source
+        return Namespace(path, name if not level else path, {}, source.tree)
+
+
+def analyse(source: Source, table: Table, files: Files) -> Analysis:
+    """Run every entry of a file. Raises nothing: a fault in one entry becomes a limit."""
+    work = _Work(source, table, files, {source.path: source}, [], set(), set())
+    events: list[Event] = _explore(work, lambda run: _script(run, work), source.tree)
+    done: set[ast.AST] = set()
+    for name, owner, node in _functions(source.tree):
+        if node in work.entered or node in done or _stub(node):
+            continue
+        done.add(node)
+        events.extend(_explore(work, _entry(work, name, owner), node))
+    return Analysis(tuple(_unique(events)), tuple(work.limits), work.sources, source.path, frozenset(work.devices))
+
+
+def _explore(work: _Work, body: Callable[[Run], None], node: ast.AST) -> list[Event]:
+    """Run an entry along its paths and keep each event once, certain only if every surviving path has it."""
+    budget = [MAX_STEPS]
+    queue: list[tuple[bool, ...]] = [()]
+    paths: list[_Path] = []
+    while queue and len(paths) < MAX_PATHS:
+        oracle = Oracle(queue.pop(0))
+        run = Run(work.table, oracle, budget, work.namespace)
+        survived = True
+        try:
+            body(run)
+        except PyRaise:
+            survived = False
+        except PathEnd:
+            pass
+        except BudgetExceeded:
+            _limit(work, node, "stopped early: this code needs more steps than the budget allows")
+            queue.clear()
+        except RecursionError:
+            _limit(work, node, "stopped early: nested too deeply")
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            _limit(work, node, f"not analysed: internal error {type(error).__name__} in {last.name}:{last.lineno}: {error}")
+            if RERAISE:
+                raise
+        work.entered |= run.entered
+        work.devices |= run.devices
+        paths.append(_Path(run.events, survived))
+        queue.extend(oracle.children())
+        if len(paths) == 1:
+            queue.sort(key=lambda prefix: len(prefix))
+    return _merge(paths)
+
+
+RERAISE = False
+"""Set by tests and tools that want an engine fault to surface."""
+
+
+def _limit(work: _Work, node: ast.AST, message: str) -> None:
+    body = getattr(node, "body", None)
+    at = node if hasattr(node, "lineno") else (body[0] if body else None)
+    span = work.source.span(at) if at is not None else Span(1, 1, 1, 1)
+    limit = Limit(work.source.path, Span(span.line, span.column, span.line, span.column), message)
+    if limit not in work.limits:
+        work.limits.append(limit)
+
+
+def _merge(paths: list[_Path]) -> list[Event]:
+    surviving = [path for path in paths if path.survived] or paths
+    seen: dict[object, list[Event]] = {}
+    counts: dict[object, int] = {}
+    for path in paths:
+        mine: dict[object, Event] = {}
+        for event in path.events:
+            key = event_key(event)
+            known = mine.get(key)
+            if known is None or (event.certain and not known.certain):
+                mine[key] = event
+        for key, event in mine.items():
+            seen.setdefault(key, []).append(event)
+            counts[key] = counts.get(key, 0) + path.survived
+    merged = []
+    for key, events in seen.items():
+        best = next((event for event in events if event.certain), events[0])
+        sure = best.certain and counts[key] >= len(surviving)
+        merged.append(best if sure == best.certain else replace(best, certain=sure))
+    return merged
+
+
+def event_key(event: Event) -> object:
+    """Events with the same key are the same mistake."""
+    if isinstance(event, SavedTensorMutated):
+        return (SavedTensorMutated, event.place.node, event.saved.place.node, event.write.counted)
+    if isinstance(event, SecondBackward):
+        return (SecondBackward, event.place.node, event.second.node)
+    if isinstance(event, HostRead):
+        return (HostRead, event.place.node, event.how, event.guarded, event.loop.node if event.loop else None)
+    return (type(event), event.place.node, getattr(event, "reason", ""), getattr(event, "how", ""))
+
+
+def _unique(events: Iterable[Event]) -> list[Event]:
+    found: dict[object, Event] = {}
+    for event in events:
+        key = event_key(event)
+        known = found.get(key)
+        if known is None or (event.certain and not known.certain):
+            found[key] = event
+    return list(found.values())
+
+
+def _script(run: Run, work: _Work) -> Frame:
+    """The file's top level, as `python file.py` runs it."""
+    namespace = Namespace(work.source.path, "__main__", {"__name__": "__main__", "__file__": work.source.path}, work.source.tree, True)
+    frame = Frame(namespace, namespace.variables)
+    run.frames.append(frame)
+    for _ in execute_block(run, frame, work.source.tree.body):
+        pass
+    _check_functions(run, frame)
+    return frame
+
+
+def _check_functions(run: Run, frame: Frame) -> None:
+    done: set[int] = set()
+    for cls, _ in run.notes.get("functions", []):
+        if id(cls) not in done:
+            done.add(id(cls))
+            autograd.check_backward(run, cls, frame)
+
+
+def _definitions(run: Run, work: _Work) -> Frame:
+    """The file's top level as an import runs it, for its definitions."""
+    namespace = Namespace(work.source.path, "module", {"__name__": "module", "__file__": work.source.path}, work.source.tree)
+    frame = Frame(namespace, namespace.variables)
+    run.frames.append(frame)
+    body = [s for s in work.source.tree.body if _defines(s)]
+    for _ in execute_block(run, frame, body):
+        pass
+    run.events.clear()
+    return frame
+
+
+def _defines(statement: ast.stmt) -> bool:
+    """Statements that a function may need: definitions, imports and plain constants."""
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Try, ast.If)):
+        return True
+    return isinstance(statement, (ast.Assign, ast.AnnAssign))
+
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _functions(tree: ast.Module) -> list[tuple[str, str, Function]]:
+    """(name, class, node) of each function and method, those that are called from outside first."""
+    found: list[tuple[str, str, Function]] = []
+    pending: list[tuple[str, list[ast.stmt]]] = [("", tree.body)]
+    while pending:
+        owner, body = pending.pop(0)
+        for statement in body:
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                found.append((statement.name, owner, statement))
+            elif isinstance(statement, ast.ClassDef) and not owner:
+                pending.append((statement.name, statement.body))
+            elif isinstance(statement, (ast.If, ast.Try)) and not owner:
+                pending.append((owner, [*statement.body, *statement.orelse]))
+    return sorted(found, key=lambda one: (one[0] in _LAST, one[0].startswith("_") and one[0] != "__call__"))
+
+
+_LAST = frozenset({"__init__", "__repr__", "__len__", "__str__", "extra_repr"})
+
+
+def _stub(node: Function) -> bool:
+    body = node.body[1:] if isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant) else node.body
+    return not body or all(isinstance(s, (ast.Pass, ast.Raise)) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)) for s in body)
+
+
+def _entry(work: _Work, name: str, owner: str) -> Callable[[Run], None]:
+    def body(run: Run) -> None:
+        frame = _definitions(run, work)
+        holder = frame.variables.get(owner) if owner else None
+        function = attributes.class_lookup(holder, name) if isinstance(holder, ClassV) else frame.variables.get(name)
+        if not isinstance(function, FunctionV) or isinstance(function.node, ast.Lambda):
+            return
+        place = Place(work.source.path, function.node)
+        call = Call([], {}, place, [], {}, open_args=False)
+        receiver: Value = None
+        if isinstance(holder, ClassV) and function.kind != "staticmethod":
+            receiver = holder if function.kind == "classmethod" else _object(run, frame, holder, place)
+            run.events.clear()
+            call.args.append(receiver)
+            call.exprs.append(None)
+        _arguments(run, function, call)
+        if isinstance(receiver, ClassV) or (isinstance(holder, ClassV) and attributes.is_subclass(holder, "torch.autograd.Function")):
+            if attributes.is_subclass(holder, "torch.autograd.Function"):
+                if name == "backward":
+                    autograd.check_backward(run, holder, frame)
+                return
+        result = call_function(run, frame, function, call, function.node)
+        _leave(run, result, receiver, place)
+        _check_functions(run, frame)
+
+    return body
+
+
+def _object(run: Run, frame: Frame, cls: ClassV, place: Place) -> Value:
+    """An object of the class, made by its `__init__` with symbolic arguments."""
+    call = Call([], {}, place, [], {})
+    init = attributes.class_lookup(cls, "__init__")
+    if isinstance(init, FunctionV):
+        call.args.append(None)
+        _arguments(run, init, call)
+        del call.args[0]
+    try:
+        return instantiate(run, frame, cls, call, place.node)
+    except PyRaise:
+        return Instance(cls, made=place)
+
+
+def _arguments(run: Run, function: FunctionV, call: Call) -> None:
+    """Symbolic arguments for what is not given yet."""
+    arguments = function.node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    for parameter in positional[len(call.args) :]:
+        call.args.append(_argument(run, function, parameter))
+        call.exprs.append(None)
+    for parameter in arguments.kwonlyargs:
+        call.kwargs[parameter.arg] = _argument(run, function, parameter)
+    if arguments.vararg is not None or arguments.kwarg is not None:
+        call.open_args = False
+
+
+def _argument(run: Run, function: FunctionV, parameter: ast.arg) -> Value:
+    default = function.defaults.get(parameter.arg)
+    if isinstance(default, (bool, int, float, str)) or (parameter.arg in function.defaults and default is not None):
+        return default
+    kind = _annotated(parameter.annotation)
+    made = run.fresh(kind, text=parameter.arg)
+    if kind == "tensor":
+        from gradguard.tape.coerce import as_tensor
+
+        as_tensor(run, made).bound_name = parameter.arg
+    if parameter.arg in function.defaults and default is None and kind == "tensor":
+        return made if run.oracle.decide(("given", parameter.arg, id(function.node))) else None
+    return made
+
+
+def _annotated(annotation: ast.expr | None) -> str:
+    if annotation is None:
+        return "any"
+    try:
+        text = ast.unparse(annotation)
+    except (ValueError, RecursionError):
+        return "any"
+    text = text.strip("'\"").removeprefix("Optional[").split(" | ")[0].rstrip("]")
+    last = text.rpartition(".")[2]
+    return {"Tensor": "tensor", "FloatTensor": "tensor", "LongTensor": "tensor", "int": "int", "float": "number", "bool": "bool", "str": "str"}.get(last, "any")  # fmt: skip
+
+
+def _leave(run: Run, result: Value, receiver: Value, place: Place) -> None:
+    """Tensors that the caller gets, or finds on the object, may be differentiated later."""
+    leaving: list[Tensor] = []
+    seen: set[int] = set()
+
+    def collect(value: Value, depth: int) -> None:
+        if depth > 3 or id(value) in seen:
+            return
+        seen.add(id(value))
+        if isinstance(value, Sym):
+            value = value.tensor
+        if isinstance(value, Tensor):
+            leaving.append(value)
+        elif isinstance(value, (ListV, TupleV)):
+            for item in value.items:
+                collect(item, depth + 1)
+        elif isinstance(value, DictV):
+            for _, item in value.items.values():
+                collect(item, depth + 1)
+        elif isinstance(value, Instance) and not attributes.is_subclass(value.cls, "torch.nn.Module"):
+            for item in value.attributes.values():
+                collect(item, depth + 1)
+
+    collect(result, 0)
+    if isinstance(receiver, Instance):
+        for item in receiver.attributes.values():
+            collect(item, 1)
+    backward.leave(run, leaving, place)
+
+
+def events_of(analysis: Analysis, kind: type[Event]) -> list[Event]:
+    """Events of one kind."""
+    return [event for event in analysis.events if isinstance(event, kind)]
+
+

@@ -1,0 +1,385 @@
+"""Evaluating expressions to abstract values."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+from gradguard.tape import attributes, operators, reads, subscripts
+from gradguard.tape.apply import Call
+from gradguard.tape.calls import call_value
+from gradguard.tape.domain import Tensor
+from gradguard.tape.frame import Frame
+from gradguard.tape.iteration import iterate, unpack_into
+from gradguard.tape.run import Run
+from gradguard.tape.truth import key_of, truth
+from gradguard.tape.values import DictV, External, FunctionV, ListV, Sym, TupleV, Value
+
+
+def evaluate(run: Run, frame: Frame, node: ast.expr) -> Value:
+    """Value of an expression; never fails on unknown operands."""
+    run.step(node)
+    handler = _HANDLERS.get(type(node))
+    if handler is None:
+        return run.fresh()
+    return handler(run, frame, node)
+
+
+def lookup(run: Run, frame: Frame, name: str) -> Value:
+    """A name's value: locals, closures, globals, builtins."""
+    home = frame.find(name)
+    if home is not None:
+        return home.variables[name]
+    variables = frame.namespace.variables
+    if name in variables:
+        return variables[name]
+    return External("builtins." + name)
+
+
+def assign_name(run: Run, frame: Frame, name: str, value: Value, node: ast.AST) -> None:
+    """Bind a name; tensors remember where they were last bound, for messages."""
+    home = frame.outer_names.get(name, frame)
+    home.variables[name] = value
+    if isinstance(value, Tensor):
+        value.bound_name = name
+        value.bound_at = run.place(frame, run.statement or node)
+    elif isinstance(value, Sym):
+        if not value.text:
+            value.text = name
+        if value.tensor is not None:
+            value.tensor.bound_name = name
+            value.tensor.bound_at = run.place(frame, run.statement or node)
+    elif isinstance(value, TupleV):
+        for item in value.items:
+            if isinstance(item, Tensor) and item.bound_at is None:
+                item.bound_name = name
+                item.bound_at = run.place(frame, run.statement or node)
+
+
+def _constant(run: Run, frame: Frame, node: ast.Constant) -> Value:
+    return node.value
+
+
+def _name(run: Run, frame: Frame, node: ast.Name) -> Value:
+    value = lookup(run, frame, node.id)
+    if run.trace is not None and isinstance(value, Tensor):
+        run.trace[node] = value
+    return value
+
+
+def _attribute(run: Run, frame: Frame, node: ast.Attribute) -> Value:
+    owner = evaluate(run, frame, node.value)
+    return attributes.get(run, frame, owner, node.attr, node)
+
+
+def _subscript(run: Run, frame: Frame, node: ast.Subscript) -> Value:
+    owner = evaluate(run, frame, node.value)
+    index = evaluate(run, frame, node.slice)
+    return subscripts.get(run, frame, owner, index, node)
+
+
+def _slice(run: Run, frame: Frame, node: ast.Slice) -> Value:
+    parts = []
+    for part in (node.lower, node.upper, node.step):
+        value = evaluate(run, frame, part) if part is not None else None
+        if isinstance(value, Tensor):
+            reads.host_read(run, frame, part or node, "index", value, implicit=True)
+        parts.append(value)
+    return subscripts.SliceV(*parts)
+
+
+def _binop(run: Run, frame: Frame, node: ast.BinOp) -> Value:
+    left = evaluate(run, frame, node.left)
+    right = evaluate(run, frame, node.right)
+    return operators.binary(run, frame, type(node.op), left, right, node, (node.left, node.right))
+
+
+def _unary(run: Run, frame: Frame, node: ast.UnaryOp) -> Value:
+    value = evaluate(run, frame, node.operand)
+    return operators.unary(run, frame, type(node.op), value, node)
+
+
+def _compare(run: Run, frame: Frame, node: ast.Compare) -> Value:
+    left = evaluate(run, frame, node.left)
+    result: Value = True
+    for op, expr in zip(node.ops, node.comparators):
+        right = evaluate(run, frame, expr)
+        result = operators.compare(run, frame, type(op), left, right, node)
+        if len(node.ops) > 1 and isinstance(result, bool) and not result:
+            return False
+        left = right
+    return result
+
+
+def _boolop(run: Run, frame: Frame, node: ast.BoolOp) -> Value:
+    wants = isinstance(node.op, ast.Or)
+    value: Value = None
+    for index, part in enumerate(node.values):
+        value = evaluate(run, frame, part)
+        if index < len(node.values) - 1 and truth(run, frame, value, part) is wants:
+            return value
+    return value
+
+
+def _ifexp(run: Run, frame: Frame, node: ast.IfExp) -> Value:
+    test = evaluate(run, frame, node.test)
+    if isinstance(test, Sym) and _plain(node.body) and _plain(node.orelse):
+        # Two constants, such as `"cuda" if available else "cpu"`: no need for two paths.
+        taken = evaluate(run, frame, node.body)
+        other = evaluate(run, frame, node.orelse)
+        attributes.note_device(run, taken)
+        attributes.note_device(run, other)
+        if taken == other:
+            return taken
+        kind = "number" if isinstance(taken, (int, float)) else "str" if isinstance(taken, str) else "any"
+        if attributes.is_device_text(taken) and attributes.is_device_text(other):
+            kind = "device"
+        return Sym(("if", test.key, key_of(taken), key_of(other)), kind)
+    return evaluate(run, frame, node.body if truth(run, frame, test, node.test) else node.orelse)
+
+
+def _plain(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant)
+
+
+def _tuple(run: Run, frame: Frame, node: ast.Tuple) -> Value:
+    items, is_open = _elements(run, frame, node.elts)
+    return TupleV(tuple(items), open=is_open)
+
+
+def _list(run: Run, frame: Frame, node: ast.List) -> Value:
+    items, is_open = _elements(run, frame, node.elts)
+    return ListV(items, open=is_open, made=run.place(frame, node))
+
+
+def _set(run: Run, frame: Frame, node: ast.Set) -> Value:
+    items, is_open = _elements(run, frame, node.elts)
+    return ListV(items, open=is_open, made=run.place(frame, node), kind="set")
+
+
+def _elements(run: Run, frame: Frame, nodes: list[ast.expr]) -> tuple[list[Value], bool]:
+    items: list[Value] = []
+    is_open = False
+    for element in nodes:
+        if isinstance(element, ast.Starred):
+            value = evaluate(run, frame, element.value)
+            source = iterate(run, frame, value, element)
+            items.extend(source.source)
+            is_open = is_open or not source.exact
+        else:
+            items.append(evaluate(run, frame, element))
+    return items, is_open
+
+
+def _dict(run: Run, frame: Frame, node: ast.Dict) -> Value:
+    made = DictV(made=run.place(frame, node))
+    for key, value in zip(node.keys, node.values):
+        held = evaluate(run, frame, value)
+        if key is None:
+            if isinstance(held, DictV):
+                made.items.update(held.items)
+                made.open = made.open or held.open
+            else:
+                made.open = True
+            continue
+        subscripts.dict_set(made, evaluate(run, frame, key), held)
+    return made
+
+
+def _lambda(run: Run, frame: Frame, node: ast.Lambda) -> Value:
+    return make_function(run, frame, node, "<lambda>")
+
+
+def make_function(run: Run, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, name: str) -> FunctionV:
+    """A function value with its defaults evaluated now."""
+    made = FunctionV(node, name, frame if frame.function is not None else None, frame.namespace)
+    arguments = node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    for arg, default in zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults):
+        made.defaults[arg.arg] = evaluate(run, frame, default)
+    for arg, kw_default in zip(arguments.kwonlyargs, arguments.kw_defaults):
+        if kw_default is not None:
+            made.defaults[arg.arg] = evaluate(run, frame, kw_default)
+    return made
+
+
+def _call(run: Run, frame: Frame, node: ast.Call) -> Value:
+    if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
+        return attributes.super_of(frame)
+    callee = evaluate(run, frame, node.func)
+    return call_value(run, frame, callee, arguments_of(run, frame, node), node)
+
+
+def arguments_of(run: Run, frame: Frame, node: ast.Call) -> Call:
+    """Evaluate a call's arguments, with `*` and `**` unpacked where they are known."""
+    call = Call([], {}, run.place(frame, node), [], {})
+    for argument in node.args:
+        if isinstance(argument, ast.Starred):
+            source = iterate(run, frame, evaluate(run, frame, argument.value), argument)
+            for item in source.source:
+                call.args.append(item)
+                call.exprs.append(argument.value)
+            call.open_args = call.open_args or not source.exact
+        else:
+            call.args.append(evaluate(run, frame, argument))
+            call.exprs.append(argument)
+    for keyword in node.keywords:
+        value = evaluate(run, frame, keyword.value)
+        if keyword.arg is not None:
+            call.kwargs[keyword.arg] = value
+            call.kwexprs[keyword.arg] = keyword.value
+        elif isinstance(value, DictV):
+            for key, item in value.items.values():
+                if isinstance(key, str):
+                    call.kwargs[key] = item
+                    call.kwexprs[key] = keyword.value
+            call.open_args = call.open_args or value.open
+        else:
+            call.open_args = True
+    return call
+
+
+def _comprehension(run: Run, frame: Frame, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
+    made = ListV(made=run.place(frame, node), kind="set" if isinstance(node, ast.SetComp) else "list")
+
+    def add(inner: Frame) -> None:
+        value = evaluate(run, inner, node.elt)
+        made.items.append(value)
+
+    made.open = not _generators(run, frame, node.generators, add, node)
+    return made
+
+
+def _dictcomp(run: Run, frame: Frame, node: ast.DictComp) -> Value:
+    made = DictV(made=run.place(frame, node))
+
+    def add(inner: Frame) -> None:
+        key = evaluate(run, inner, node.key)
+        subscripts.dict_set(made, key, evaluate(run, inner, node.value))
+
+    made.open = not _generators(run, frame, node.generators, add, node)
+    return made
+
+
+def _generators(
+    run: Run, frame: Frame, generators: list[ast.comprehension], add: Callable[[Frame], None], node: ast.expr
+) -> bool:
+    """Run the clauses of a comprehension; True when every item was seen."""
+    inner = Frame(frame.namespace, {}, parent=frame, function=frame.function, receiver=frame.receiver, owner=frame.owner)
+    exact = True
+    loops = len(run.loops)
+
+    def clause(index: int) -> None:
+        nonlocal exact
+        if index == len(generators):
+            add(inner)
+            return
+        part = generators[index]
+        source = iterate(run, inner, evaluate(run, inner, part.iter), part.iter, lazy=isinstance(node, ast.GeneratorExp))
+        exact = exact and source.exact
+        loop = run.loop(run.place(frame, node), "comprehension")
+        loop.over = source.kind
+        for held in run.loops:
+            held.inner = held.inner or loop.over in ("parameters",)
+        run.loops.append(loop)
+        for item in _limited(source.source):
+            unpack_into(run, inner, part.target, item)
+            if all(_keeps(run, inner, test) for test in part.ifs):
+                clause(index + 1)
+            elif part.ifs:
+                exact = exact and True
+            loop.iteration += 1
+        del run.loops[loops + index :]
+
+    try:
+        clause(0)
+    finally:
+        del run.loops[loops:]
+    return exact
+
+
+def _limited(source: Iterator[Value]) -> Iterator[Value]:
+    for count, item in enumerate(source):
+        if count >= MAX_COMPREHENSION:
+            return
+        yield item
+
+
+MAX_COMPREHENSION = 16
+
+
+def _keeps(run: Run, frame: Frame, test: ast.expr) -> bool:
+    value = evaluate(run, frame, test)
+    if isinstance(value, Sym):
+        return True
+    return truth(run, frame, value, test)
+
+
+def _joined(run: Run, frame: Frame, node: ast.JoinedStr) -> Value:
+    parts: list[str] | None = []
+    for part in node.values:
+        if isinstance(part, ast.FormattedValue):
+            value = evaluate(run, frame, part.value)
+            if part.format_spec is not None:
+                evaluate(run, frame, part.format_spec)
+            if isinstance(value, Tensor):
+                reads.host_read(run, frame, part.value, "format", value, implicit=True)
+            if parts is not None and isinstance(value, (str, int)) and part.format_spec is None and part.conversion == -1:
+                parts.append(str(value))
+            else:
+                parts = None
+        elif parts is not None and isinstance(part, ast.Constant):
+            parts.append(str(part.value))
+    return "".join(parts) if parts is not None else run.fresh("str")
+
+
+def _starred(run: Run, frame: Frame, node: ast.Starred) -> Value:
+    return evaluate(run, frame, node.value)
+
+
+def _named(run: Run, frame: Frame, node: ast.NamedExpr) -> Value:
+    value = evaluate(run, frame, node.value)
+    assign_name(run, frame, node.target.id, value, node)
+    return value
+
+
+def _await(run: Run, frame: Frame, node: ast.Await) -> Value:
+    return evaluate(run, frame, node.value)
+
+
+def _yield(run: Run, frame: Frame, node: ast.Yield | ast.YieldFrom) -> Value:
+    # Statements handle a `yield` they consist of; one nested in an expression gets an unknown value sent.
+    if node.value is not None:
+        evaluate(run, frame, node.value)
+    return run.fresh()
+
+
+_HANDLERS: dict[type[ast.expr], Callable[..., Value]] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+    ast.Subscript: _subscript,
+    ast.Slice: _slice,
+    ast.BinOp: _binop,
+    ast.UnaryOp: _unary,
+    ast.Compare: _compare,
+    ast.BoolOp: _boolop,
+    ast.IfExp: _ifexp,
+    ast.Tuple: _tuple,
+    ast.List: _list,
+    ast.Set: _set,
+    ast.Dict: _dict,
+    ast.Lambda: _lambda,
+    ast.Call: _call,
+    ast.ListComp: _comprehension,
+    ast.SetComp: _comprehension,
+    ast.GeneratorExp: _comprehension,
+    ast.DictComp: _dictcomp,
+    ast.JoinedStr: _joined,
+    ast.Starred: _starred,
+    ast.NamedExpr: _named,
+    ast.Await: _await,
+    ast.Yield: _yield,
+    ast.YieldFrom: _yield,
+}
+

@@ -1,0 +1,79 @@
+"""Scopes: module namespaces, function frames, and the loops and guards around a statement."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gradguard.tape.domain import Place
+
+if TYPE_CHECKING:
+    from gradguard.tape.values import ClassV, FunctionV, Value
+
+
+@dataclass(slots=True, eq=False)
+class Namespace:
+    """Globals of one file."""
+
+    path: str
+    name: str
+    variables: dict[str, Value] = field(default_factory=dict)
+    tree: ast.Module | None = None
+    main: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """One activation of a function, or of a module's or class's body."""
+
+    namespace: Namespace
+    variables: dict[str, Value]
+    parent: Frame | None = None
+    function: FunctionV | None = None
+    receiver: Value = None
+    owner: ClassV | None = None
+    outer_names: dict[str, Frame] = field(default_factory=dict)
+    """Names declared `global` or `nonlocal`, and where they live."""
+    site: Place | None = None
+
+    def find(self, name: str) -> Frame | None:
+        """The frame that binds `name`, walking out through closures; None where nobody does."""
+        declared = self.outer_names.get(name)
+        if declared is not None:
+            return declared
+        frame: Frame | None = self
+        while frame is not None:
+            if name in frame.variables:
+                return frame
+            frame = frame.parent
+        return None
+
+
+@dataclass(slots=True, eq=False)
+class Loop:
+    """A loop that is running."""
+
+    number: int
+    place: Place
+    iteration: int = 0
+    kind: str = "for"
+    """`for`, `while`, `comprehension`, `closure`."""
+    inner: bool = False
+    """A loop ran inside its body."""
+    over: str = ""
+    """What it iterates: `parameters`, `tensor`, `data`, or empty."""
+    exact: bool = False
+    guards: int = 0
+    """Number of guards in force when the loop began."""
+
+
+@dataclass(slots=True, frozen=True)
+class Guard:
+    """An `if` whose condition is not known and whose body is running."""
+
+    place: Place
+    periodic: bool
+    """Tests a counter (`step % 100 == 0`), a flag or a logger's level: not taken on every pass."""
+    data: bool = False
+    """Tests a tensor's value."""

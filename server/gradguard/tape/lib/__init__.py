@@ -1,0 +1,1 @@
+"""Models of torch's and other libraries' objects, one file a subject."""

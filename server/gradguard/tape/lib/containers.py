@@ -1,0 +1,196 @@
+"""Methods of lists, tuples, dictionaries and sets."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from gradguard.tape import machine
+from gradguard.tape.apply import Call
+from gradguard.tape.domain import Tensor
+from gradguard.tape.frame import Frame
+from gradguard.tape.run import Run
+from gradguard.tape.subscripts import dict_set, token
+from gradguard.tape.truth import key_of
+from gradguard.tape.values import DictV, ListV, Sym, TupleV, Value
+
+
+def method(run: Run, frame: Frame, receiver: ListV | TupleV | DictV, name: str, call: Call, node: ast.AST) -> Value:
+    """Call a container's method."""
+    handler = (_DICT if isinstance(receiver, DictV) else _LIST).get(name)
+    if handler is None:
+        return run.fresh()
+    return handler(run, frame, receiver, call, node)
+
+
+def _remember(run: Run, frame: Frame, value: Value, node: ast.AST) -> None:
+    held = value.tensor if isinstance(value, Sym) else value
+    if isinstance(held, Tensor):
+        held.bound_at = run.place(frame, run.statement or node)
+        if not held.bound_name:
+            held.bound_name = machine.source_text(node)
+    elif isinstance(held, (TupleV, ListV)):
+        for item in held.items:
+            _remember(run, frame, item, node)
+    elif isinstance(held, DictV):
+        for _, item in held.items.values():
+            _remember(run, frame, item, node)
+
+
+def _append(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
+    value = call.get(0, "object")
+    _remember(run, frame, value, node)
+    owner.items.append(value)
+    if isinstance(owner.maxlen, int) and len(owner.items) > owner.maxlen:
+        del owner.items[0]
+    return None
+
+
+def _appendleft(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
+    _remember(run, frame, call.get(0, "object"), node)
+    owner.items.insert(0, call.get(0, "object"))
+    return None
+
+
+def _extend(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
+    from gradguard.tape.iteration import iterate
+
+    source = iterate(run, frame, call.get(0, "iterable"), node)
+    for item in source.source:
+        _remember(run, frame, item, node)
+        owner.items.append(item)
+    owner.open = owner.open or not source.exact
+    return None
+
+
+def _insert(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
+    index, value = call.get(0, "index"), call.get(1, "object")
+    _remember(run, frame, value, node)
+    owner.items.insert(index if isinstance(index, int) else len(owner.items), value)
+    return None
+
+
+def _pop(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
+    index = call.get(0, "index", -1)
+    if owner.items:
+        at = index if isinstance(index, int) and -len(owner.items) <= index < len(owner.items) else -1
+        return owner.items.pop(at)
+    return run.fresh()
+
+
+def _popleft(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
+    return owner.items.pop(0) if owner.items else run.fresh()
+
+
+def _clear(run: Run, frame: Frame, owner: ListV | DictV, call: Call, node: ast.AST) -> Value:
+    owner.items.clear()
+    owner.open = False
+    return None
+
+
+def _remove(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
+    wanted = call.get(0, "value")
+    for index, item in enumerate(owner.items):
+        if item is wanted or (not isinstance(item, (Tensor, Sym)) and key_of(item) == key_of(wanted)):
+            del owner.items[index]
+            break
+    return None
+
+
+def _reverse(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
+    owner.items.reverse()
+    return None
+
+
+def _copy(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
+    return ListV(list(owner.items), open=owner.open, made=call.place, kind=owner.kind)
+
+
+def _index(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
+    return run.fresh("int")
+
+
+def _add(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
+    value = call.get(0, "element")
+    if not any(item is value or (isinstance(item, (str, int)) and item == value) for item in owner.items):
+        _remember(run, frame, value, node)
+        owner.items.append(value)
+    return None
+
+
+def _nothing(run: Run, frame: Frame, owner: Value, call: Call, node: ast.AST) -> Value:
+    return None
+
+
+_LIST: dict[str, Callable[..., Value]] = {
+    "append": _append, "appendleft": _appendleft, "extend": _extend, "insert": _insert, "pop": _pop, "popleft": _popleft,
+    "clear": _clear, "remove": _remove, "discard": _remove, "reverse": _reverse, "copy": _copy, "index": _index, "count": _index,
+    "sort": _nothing, "add": _add, "update": _extend, "__len__": _index, "rotate": _nothing,
+}  # fmt: skip
+
+
+def _get(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Value:
+    key = call.get(0, "key")
+    held = owner.items.get(token(key))
+    if held is not None:
+        return held[1]
+    if owner.open or isinstance(key, Sym):
+        default = call.get(1, "default")
+        known = run.oracle.decide(("has", id(owner), token(key)), False, weak=True)
+        if known and owner.items:
+            return next(reversed(list(owner.items.values())))[1]
+        return run.fresh() if known else default
+    return call.get(1, "default")
+
+
+def _items(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Value:
+    return ListV([TupleV((key, value)) for key, value in owner.items.values()], open=owner.open)
+
+
+def _keys(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Value:
+    return ListV([key for key, _ in owner.items.values()], open=owner.open)
+
+
+def _values(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Value:
+    return ListV([value for _, value in owner.items.values()], open=owner.open)
+
+
+def _dict_pop(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Value:
+    held = owner.items.pop(token(call.get(0, "key")), None)
+    if held is not None:
+        return held[1]
+    return call.args[1] if len(call.args) > 1 and not owner.open else run.fresh()
+
+
+def _update(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Value:
+    source = call.get(0, "other")
+    if isinstance(source, DictV):
+        for key, value in source.items.values():
+            _remember(run, frame, value, node)
+            dict_set(owner, key, value)
+        owner.open = owner.open or source.open
+    elif source is not None:
+        owner.open = True
+    for name, value in call.kwargs.items():
+        _remember(run, frame, value, node)
+        dict_set(owner, name, value)
+    return None
+
+
+def _setdefault(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Value:
+    key = call.get(0, "key")
+    held = owner.items.get(token(key))
+    if held is not None:
+        return held[1]
+    dict_set(owner, key, call.get(1, "default"))
+    return call.get(1, "default")
+
+
+def _dict_copy(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Value:
+    return DictV(dict(owner.items), open=owner.open, made=call.place, factory=owner.factory)
+
+
+_DICT: dict[str, Callable[..., Value]] = {
+    "get": _get, "items": _items, "keys": _keys, "values": _values, "pop": _dict_pop, "update": _update, "setdefault": _setdefault,
+    "clear": _clear, "copy": _dict_copy, "__len__": _index, "append": _nothing,
+}  # fmt: skip

@@ -1,0 +1,525 @@
+"""`torch.nn.Module`: parameters, children, modes, hooks and the call itself."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradguard.ops.model import Form, ModuleRow, Op, Param
+from gradguard.tape import apply, machine, torchcalls
+from gradguard.tape.apply import Bound, Call
+from gradguard.tape.coerce import as_tensor, constant
+from gradguard.tape.domain import Place, Tensor
+from gradguard.tape.frame import Frame
+from gradguard.tape.library import METHODS, torch_function
+from gradguard.tape.run import Run
+from gradguard.tape.truth import known_truth
+from gradguard.tape.values import (
+    BuiltinMethod,
+    DictV,
+    FunctionV,
+    Instance,
+    ListV,
+    NativeV,
+    SuperV,
+    Sym,
+    TorchName,
+    TupleV,
+    Value,
+)
+
+_CONTAINERS = ("Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
+
+
+def is_module_class(path: str) -> bool:
+    """Whether a torch name is a class of `torch.nn`."""
+    if not path.startswith("torch.nn.") or path.startswith(("torch.nn.functional", "torch.nn.init", "torch.nn.utils")):
+        return False
+    return path.rpartition(".")[2][:1].isupper()
+
+
+def make(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Instance:
+    """An object of a class of `torch.nn`."""
+    from gradguard.tape.lib.torchlib import canonical_class
+
+    path = canonical_class(path)
+    made = Instance(TorchName(path), made=call.place)
+    fill(run, made, path, call)
+    return made
+
+
+def fill(run: Run, made: Instance, path: str, call: Call) -> None:
+    """Attributes, parameters and buffers that the constructor of `path` makes."""
+    name = path.rpartition(".")[2]
+    if name in _CONTAINERS:
+        _fill_container(run, made, name, call)
+        return
+    row = run.table.module(path)
+    if row is None:
+        made.attributes["__opaque__"] = True
+        return
+    bound = _bind_init(row.init, call)
+    for key, value in bound.values.items():
+        plain = key.removeprefix("=")
+        if plain not in row.absent and plain not in made.attributes:
+            made.attributes[plain] = value
+    for key, value in row.extra:
+        made.attributes.setdefault(key, constant(value))
+    for key, when in row.parameters:
+        exists = apply.holds(run, when, bound)
+        made.attributes[key] = None if exists is False else _new_parameter(run, call.place, key)
+    for key, when in row.buffers:
+        exists = apply.holds(run, when, bound)
+        if exists is False:
+            made.attributes[key] = None
+        else:
+            buffer = run.tensor(call.place)
+            buffer.bound_name = key
+            made.attributes[key] = buffer
+
+
+def _bind_init(params: tuple[Param, ...], call: Call) -> Bound:
+    bound = Bound({}, {}, set())
+    positional = [param for param in params if not param.keyword_only]
+    for index, param in enumerate(positional):
+        if index < len(call.args):
+            bound.values[param.name] = call.args[index]
+            bound.given.add(param.name)
+    for param in params:
+        if param.name in call.kwargs:
+            bound.values[param.name] = call.kwargs[param.name]
+        elif param.name not in bound.values and param.default is not None:
+            bound.values["=" + param.name] = constant(param.default)
+    return bound
+
+
+def _new_parameter(run: Run, place: Place, name: str) -> Tensor:
+    made = run.tensor(place)
+    made.parameter = True
+    made.requires_grad = True
+    made.dtype = "float32"
+    made.source = "parameter"
+    made.bound_name = name
+    return made
+
+
+def _fill_container(run: Run, made: Instance, name: str, call: Call) -> None:
+    children: ListV | DictV
+    first = call.args[0] if call.args else call.kwargs.get("modules")
+    if name == "Sequential":
+        if len(call.args) == 1 and isinstance(first, DictV):
+            children = ListV([value for _, value in first.items.values()], open=first.open)
+            for key, value in first.items.values():
+                if isinstance(key, str):
+                    made.attributes[key] = value
+        else:
+            children = ListV(list(call.args), open=call.open_args)
+    elif name in ("ModuleDict", "ParameterDict"):
+        children = DictV(dict(first.items), open=first.open) if isinstance(first, DictV) else DictV(open=first is not None)
+    elif isinstance(first, (ListV, TupleV)):
+        children = ListV(list(first.items), open=first.open)
+    else:
+        children = ListV(open=first is not None)
+    made.attributes["__children__"] = children
+
+
+def init(run: Run, frame: Frame, made: Instance, call: Call, node: ast.AST) -> None:
+    """`super().__init__(...)` reaching a class of torch."""
+    from gradguard.tape import attributes
+    from gradguard.tape.lib import optim
+
+    for base in attributes.linear(made.cls):
+        if isinstance(base, TorchName):
+            if base.path == "torch.nn.Module":
+                return
+            if is_module_class(base.path):
+                fill(run, made, base.path, call)
+                return
+            if optim.is_optimizer(base.path) or base.path == "torch.optim.Optimizer":
+                optim.fill(run, frame, made, call, node)
+                return
+
+
+def super_call(run: Run, frame: Frame, owner: SuperV, name: str, call: Call, node: ast.AST) -> Value:
+    """`super().method(...)` where no workspace base defines it."""
+    receiver = owner.receiver
+    if name == "__init__":
+        if isinstance(receiver, Instance):
+            init(run, frame, receiver, call, node)
+        return None
+    if isinstance(receiver, Instance):
+        if name in ("forward", "__call__"):
+            return forward_base(run, frame, receiver, call, node)
+        from gradguard.tape import library
+
+        handler = METHODS.get(f"{library.kind_of(receiver)}.{name}")
+        if handler is not None:
+            return handler(run, frame, receiver, call, node)
+        if name == "__setattr__" and len(call.args) == 2 and isinstance(call.args[0], str):
+            receiver.attributes[call.args[0]] = call.args[1]
+            return None
+    return run.fresh()
+
+
+def attribute(run: Run, owner: Instance, name: str) -> Value:
+    """Attributes every module has."""
+    from gradguard.tape import library
+
+    if name == "training":
+        return owner.training
+    if name == "device":
+        return run.fresh("device")
+    if name in ("_parameters", "_modules", "_buffers"):
+        return DictV(open=True)
+    children = owner.attributes.get("__children__")
+    if isinstance(children, DictV) and name in children.items:
+        return children.items[name][1]
+    if isinstance(children, ListV) and name.isdigit() and int(name) < len(children.items):
+        return children.items[int(name)]
+    if name in ("forward", "__call__"):
+        return BuiltinMethod(owner, name)
+    return library.MISSING
+
+
+def call_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    """`module(...)`: pre-hooks, forward, hooks."""
+    from gradguard.tape import attributes
+    from gradguard.tape.calls import call_value
+    from gradguard.tape.lib import hooks
+
+    if module.hooks:
+        call = hooks.before_forward(run, frame, module, call, node)
+    forward = module.attributes.get("forward") or attributes.class_lookup(module.cls, "forward")
+    run.compiled += module.compiled
+    try:
+        if forward is not None:
+            result = call_value(run, frame, attributes.bind(run, module, forward), call, node)
+        else:
+            result = forward_base(run, frame, module, call, node)
+    finally:
+        run.compiled -= module.compiled
+    if module.hooks:
+        result = hooks.after_forward(run, frame, module, call, result, node)
+    return result
+
+
+def forward_base(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    """The forward of torch's own class: by its row, its children, or as an unknown network."""
+    from gradguard.tape import attributes
+    from gradguard.tape.calls import call_value
+
+    path = next((base.path for base in attributes.linear(module.cls) if isinstance(base, TorchName)), "")
+    name = path.rpartition(".")[2]
+    children = module.attributes.get("__children__")
+    if name == "Sequential" and isinstance(children, ListV):
+        value = call.args[0] if call.args else next(iter(call.kwargs.values()), None)
+        for child in list(children.items):
+            expr = call.exprs[0] if call.exprs else None
+            value = call_value(run, frame, child, Call([value], {}, call.place, [expr], {}), node)
+        return opaque(run, [value], call.place, module, node) if children.open and not children.items else value
+    row = run.table.module(path)
+    if row is None or not row.forms:
+        return opaque(run, [*call.args, *call.kwargs.values()], call.place, module, node)
+    op = Op(path, forms=row.forms)
+    chosen = apply.choose(run, op, call, module=module)
+    if chosen is None:
+        return opaque(run, [*call.args, *call.kwargs.values()], call.place, module, node)
+    form, bound = chosen
+    _attribute_defaults(row, form, bound, module)
+    return apply.apply(run, op, form, bound, call.place, name=name)
+
+
+def _attribute_defaults(row: ModuleRow, form: Form, bound: Bound, module: Instance) -> None:
+    """Conditions may name constructor arguments that the object does not keep under that name."""
+    for param in row.init:
+        if param.default is not None and param.name not in module.attributes:
+            module.attributes.setdefault(param.name, constant(param.default))
+
+
+def opaque(run: Run, values: list[Value], place: Place, module: Instance | None, node: ast.AST) -> Tensor:
+    """An unknown network: deep, with parameters; its output carries a graph when grad mode is on."""
+    made = run.tensor(place)
+    inputs = [t for value in values for t in apply.tensors_in(value)]
+    made.device = next((t.device for t in inputs if t.device), None)
+    made.contiguous = None
+    made.sure = False
+    trained = list(parameters(module)) if module is not None else []
+    if run.modes.grad is not False and (not trained or any(p.requires_grad is not False for p in trained)):
+        recorded = machine.record(run, machine.source_text(getattr(node, "func", None)) or "module", place, inputs, certain=False, frees=None)
+        recorded.opaque = True
+        made.node, made.requires_grad, made.leaf = recorded, None, None
+    return made
+
+
+def parameters(module: Value, seen: set[int] | None = None) -> Iterator[Tensor]:
+    """Parameters of a module and its children, in order of definition, each once."""
+    seen = set() if seen is None else seen
+    if id(module) in seen:
+        return
+    seen.add(id(module))
+    for value in _members(module):
+        if isinstance(value, Tensor) and value.parameter:
+            if value.number not in seen:
+                seen.add(value.number)
+                yield value
+        elif isinstance(value, Instance) and _is_module(value):
+            yield from parameters(value, seen)
+
+
+def _is_module(value: Instance) -> bool:
+    from gradguard.tape import library
+
+    return library.kind_of(value) == "Module"
+
+
+def _members(module: Value) -> list[Value]:
+    if not isinstance(module, Instance):
+        return []
+    members = [value for key, value in module.attributes.items() if key != "__children__"]
+    children = module.attributes.get("__children__")
+    if isinstance(children, ListV):
+        members.extend(children.items)
+    elif isinstance(children, DictV):
+        members.extend(value for _, value in children.items.values())
+    return members
+
+
+def modules_of(module: Instance, seen: set[int] | None = None) -> Iterator[Instance]:
+    """The module itself and every module below it."""
+    seen = set() if seen is None else seen
+    if id(module) in seen:
+        return
+    seen.add(id(module))
+    yield module
+    for value in _members(module):
+        if isinstance(value, Instance) and _is_module(value):
+            yield from modules_of(value, seen)
+
+
+def complete(module: Instance) -> bool:
+    """Whether all parameters are known: no opaque part below."""
+    for one in modules_of(module):
+        if one.attributes.get("__opaque__") or any(isinstance(v, Sym) and v.kind in ("any", "module") for v in _members(one)):
+            return False
+        children = one.attributes.get("__children__")
+        if isinstance(children, (ListV, DictV)) and children.open:
+            return False
+    return True
+
+
+def _names(module: Instance) -> dict[int, str]:
+    names: dict[int, str] = {}
+    for one in modules_of(module):
+        for key, value in one.attributes.items():
+            if isinstance(value, Tensor):
+                names.setdefault(value.number, key)
+    return names
+
+
+def _parameters(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    return ListV(list(parameters(module)), open=not complete(module), kind="parameters")
+
+
+def _named_parameters(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    names = _names(module)
+    items: list[Value] = [TupleV((names.get(p.number, "weight"), p)) for p in parameters(module)]
+    if not items and not complete(module):
+        items = [TupleV((run.fresh("str"), _new_parameter(run, call.place, "parameter")))]
+    return ListV(items, open=not complete(module), kind="parameters")
+
+
+def _children(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    return ListV([value for value in _members(module) if isinstance(value, Instance) and _is_module(value)])
+
+
+def _modules(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    return ListV(list(modules_of(module)))
+
+
+def _named_modules(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    return ListV([TupleV((run.fresh("str"), one)) for one in modules_of(module)])
+
+
+def _named_children(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    return ListV([TupleV((key, value)) for key, value in module.attributes.items() if isinstance(value, Instance) and _is_module(value)])
+
+
+def _buffers(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    found = [v for one in modules_of(module) for v in one.attributes.values() if isinstance(v, Tensor) and not v.parameter]
+    if call.name.startswith("named"):
+        return ListV([TupleV((tensor.bound_name, tensor)) for tensor in found])
+    return ListV(found)
+
+
+def _train(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    name = call.name
+    mode = False if name == "eval" else call.get(0, "mode", True)
+    for one in modules_of(module):
+        one.training = mode
+    return module
+
+
+def _same(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    return module
+
+
+def _moved(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    """`.to(device)`: parameters stay the same objects."""
+    from gradguard.tape.attributes import is_device_text
+
+    target = call.args[0] if call.args else call.kwargs.get("device")
+    name = call.name
+    device: str | None = None
+    if name == "cuda" or (isinstance(target, Sym) and target.kind in ("device", "any", "str")):
+        device = "accelerator"
+    elif name == "cpu":
+        device = "cpu"
+    elif is_device_text(target):
+        device = "cpu" if target.startswith("cpu") else "accelerator"
+    for one in modules_of(module):
+        for value in one.attributes.values():
+            if isinstance(value, Tensor):
+                value.device = device or value.device
+                if name in ("half", "bfloat16", "double") or isinstance(target, TorchName):
+                    value.dtype = None
+    return module
+
+
+def _zero_grad(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    from gradguard.tape.lib import optim
+
+    optim.clear_gradients(run, list(parameters(module)), call, node)
+    return None
+
+
+def _requires_grad_(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    flag = known_truth(call.get(0, "requires_grad", True))
+    for parameter in parameters(module):
+        parameter.requires_grad = flag
+    return module
+
+
+def _register_buffer(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    name, value = call.get(0, "name"), call.get(1, "tensor")
+    if isinstance(name, str):
+        if isinstance(value, Sym) and value.kind == "any" and value.tensor is None:
+            tensor = as_tensor(run, value)
+            tensor.requires_grad = False
+        module.attributes[name] = value
+        if isinstance(value, Tensor):
+            value.bound_name = f"self.{name}"
+    return None
+
+
+def _register_parameter(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    name = call.get(0, "name")
+    if isinstance(name, str):
+        module.attributes[name] = call.get(1, "param")
+    return None
+
+
+def _add_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    name = call.get(0, "name")
+    value = call.get(1, "module")
+    children = module.attributes.get("__children__")
+    if isinstance(children, ListV):
+        children.items.append(value)
+    if isinstance(name, str):
+        module.attributes[name] = value
+    else:
+        module.attributes[f"__child{len(module.attributes)}"] = value
+    return None
+
+
+def _append(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    from gradguard.tape.lib import containers
+
+    children = module.attributes.get("__children__")
+    name = call.name
+    if isinstance(children, (ListV, DictV)):
+        result = containers.method(run, frame, children, name, call, node)
+        return module if result is None else result
+    return module
+
+
+def _apply(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    from gradguard.tape.calls import call_value
+
+    function = call.get(0, "fn")
+    if isinstance(function, FunctionV):
+        for one in list(modules_of(module)):
+            call_value(run, frame, function, Call([one], {}, call.place, [None], {}), node)
+    return module
+
+
+def _state_dict(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    names = _names(module)
+    items: dict[object, tuple[Value, Value]] = {}
+    for one in modules_of(module):
+        for value in one.attributes.values():
+            if isinstance(value, Tensor):
+                key = names.get(value.number, "weight") + str(value.number)
+                items[key] = (key, machine.share(run, value, call.place, "state_dict", counter=True))
+    return DictV(items, open=True)
+
+
+def _load_state_dict(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    for parameter in parameters(module):
+        machine.write(run, parameter, call.place, "load_state_dict", kind="step", checked=False)
+    return run.fresh()
+
+
+def _quiet(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    return run.fresh()
+
+
+def _get_parameter(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    return run.fresh()
+
+
+def _len(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    children = module.attributes.get("__children__")
+    return len(children.items) if isinstance(children, (ListV, DictV)) and not children.open else run.fresh("int")
+
+
+def _forward(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    return forward_base(run, frame, module, call, node)
+
+
+_MODEL = {
+    "parameters": _parameters, "named_parameters": _named_parameters, "children": _children, "modules": _modules,
+    "named_modules": _named_modules, "named_children": _named_children, "buffers": _buffers, "named_buffers": _buffers,
+    "train": _train, "eval": _train, "to": _moved, "cuda": _moved, "cpu": _moved, "half": _moved, "float": _moved, "double": _moved,
+    "bfloat16": _moved, "type": _moved, "zero_grad": _zero_grad, "requires_grad_": _requires_grad_, "share_memory": _same,
+    "register_buffer": _register_buffer, "register_parameter": _register_parameter, "add_module": _add_module,
+    "register_module": _add_module, "append": _append, "extend": _append, "insert": _append, "update": _append, "keys": _append,
+    "values": _append, "items": _append, "apply": _apply, "state_dict": _state_dict, "load_state_dict": _load_state_dict,
+    "extra_repr": _quiet, "save_hyperparameters": _quiet, "log": _quiet, "log_dict": _quiet, "print": _quiet, "compile": _same,
+    "get_parameter": _get_parameter, "__len__": _len, "forward": _forward, "__call__": _forward,
+}  # fmt: skip
+for _name, _handler in _MODEL.items():
+    METHODS[f"Module.{_name}"] = _handler
+
+
+@torch_function("torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.DataParallel", "torch.optim.swa_utils.AveragedModel")  # fmt: skip
+def _wrapped(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    """A wrapper is called like the module it holds."""
+    module = call.get(0, "module")
+    if isinstance(module, Instance):
+        made = Instance(TorchName("torch.nn.DataParallel"), made=call.place)
+        made.attributes["module"] = module
+        made.attributes["forward"] = NativeV(lambda run, frame, call, node: call_module(run, frame, module, call, node))
+        return made
+    return module
+
+
+@torch_function("torch.nn.utils.parameters_to_vector")
+def _to_vector(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    return torchcalls.unknown_op(run, call, "parameters_to_vector")
+
+
+@torch_function("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm", "torch.nn.utils.parametrizations.spectral_norm", "torch.nn.utils.parametrizations.weight_norm", "torch.nn.SyncBatchNorm.convert_sync_batchnorm")  # fmt: skip
+def _reparametrised(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    return call.get(0, "module")
+
+

@@ -1,0 +1,187 @@
+"""Calls into code that is not read: unknown functions, unknown objects, NumPy arrays, strings."""
+
+from __future__ import annotations
+
+import ast
+
+from gradguard.tape import reads, torchcalls
+from gradguard.tape.apply import Call, tensors_in
+from gradguard.tape.backward import backward
+from gradguard.tape.coerce import as_tensor
+from gradguard.tape.domain import Tensor
+from gradguard.tape.frame import Frame
+from gradguard.tape.run import Run
+from gradguard.tape.truth import key_of, known_truth
+from gradguard.tape.values import ArrayV, FunctionV, Instance, ListV, NativeV, Sym, TupleV, Value
+
+
+def unknown_call(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
+    """A function of a library that is not read.
+
+    It may keep, write or differentiate what it is given; none of that is assumed.
+    """
+    if path.startswith(("numpy.", "np.")):
+        for value in call.args:
+            for tensor in tensors_in(value):
+                reads.host_read(run, frame, node, "numpy", tensor, implicit=True)
+        return ArrayV()
+    if path.endswith((".backward", ".manual_backward")):
+        return differentiate(run, call, node)
+    escaped(call)
+    return Sym(("call", path, run.tick()), text=path.rpartition(".")[2])
+
+
+def escaped(call: Call) -> None:
+    """Tensors given to unknown code may be shared with it."""
+    for value in (*call.args, *call.kwargs.values()):
+        if isinstance(value, (ListV, Instance)):
+            value.escaped = True
+
+
+def differentiate(run: Run, call: Call, node: ast.AST) -> Value:
+    """`accelerator.backward(loss)`, `self.manual_backward(loss)`, `fabric.backward(loss)`."""
+    loss = call.get(0, "loss")
+    if isinstance(loss, Sym):
+        loss = as_tensor(run, loss)
+    if isinstance(loss, Tensor):
+        if loss.requires_grad is None:
+            loss.requires_grad = True
+        retain = call.kwargs.get("retain_graph")
+        backward(run, [loss], call.place, retain=False if retain is None else known_truth(retain))
+    return None
+
+
+def call_sym(run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST) -> Value:
+    """Call an unknown value: a method of an unknown object, an unknown function, or a network."""
+    if isinstance(callee, Sym):
+        owner = callee.facts.get("__owner__")
+        name = callee.facts.get("__name__")
+        if isinstance(owner, Sym) and isinstance(name, str):
+            return unknown_object_method(run, frame, owner, name, call, node)
+        if callee.kind == "module" or _looks_called_as_network(callee, call):
+            return _network(run, callee, call, node)
+    escaped(call)
+    return Sym(("call", run.tick()))
+
+
+def _looks_called_as_network(callee: Sym, call: Call) -> bool:
+    return "parameters" in callee.facts or "train" in callee.facts or "eval" in callee.facts or "zero_grad" in callee.facts
+
+
+def _network(run: Run, callee: Sym, call: Call, node: ast.AST) -> Value:
+    from gradguard.tape.lib import modules
+
+    callee.kind = "module"
+    return modules.opaque(run, [*call.args, *call.kwargs.values()], call.place, None, node)
+
+
+_TENSOR_ONLY = frozenset({
+    "backward", "requires_grad_", "detach", "detach_", "unsqueeze", "squeeze", "permute", "contiguous", "masked_fill", "masked_fill_",
+    "log_softmax", "softmax", "sigmoid", "relu", "relu_", "exp", "exp_", "sqrt", "rsqrt", "tanh", "add_", "mul_", "sub_", "div_",
+    "clamp_", "zero_", "fill_", "copy_", "normal_", "uniform_", "expand", "expand_as", "chunk", "unbind", "transpose", "flatten",
+    "view", "reshape", "matmul", "bmm", "cumsum", "gather", "scatter_", "index_select", "repeat_interleave", "norm", "sin", "cos",
+    "logsumexp", "clamp", "type_as", "new_zeros", "new_ones", "numel", "argmax", "topk", "nonzero", "index_copy_", "lerp_", "addcmul_",
+})  # fmt: skip
+"""Methods that only tensors have: whoever calls one on an unknown value tells what it is."""
+
+
+def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: Call, node: ast.AST) -> Value:
+    """A method of an unknown object."""
+    from gradguard.tape import library
+
+    if name in _TENSOR_ONLY and owner.kind in ("any", "tensor"):
+        return library.method(run, frame, as_tensor(run, owner), name, call, node)
+    if name in ("backward", "manual_backward") and call.args:
+        return differentiate(run, call, node)
+    if name == "parameters" or name == "named_parameters":
+        owner.kind = "module"
+        items = owner.facts.setdefault("__parameters__", [])
+        if not items:
+            made = run.tensor(call.place)
+            made.parameter, made.requires_grad, made.sure = True, None, False
+            made.bound_name = "parameter"
+            items.append(made)
+        if name == "named_parameters":
+            return ListV([TupleV((run.fresh("str"), p)) for p in items], open=True, kind="parameters")
+        return ListV(list(items), open=True, kind="parameters")
+    if name in ("eval", "train", "cuda", "half", "requires_grad_", "to", "float") and owner.kind == "module":
+        return owner
+    if name in ("to", "cuda", "cpu", "float", "half", "long", "double") and owner.kind == "any":
+        # A batch or a module moved somewhere: what it is stays open, but it is what it was.
+        return _moved(run, owner, name, call)
+    if name in ("item", "tolist", "numpy") and not call.args:
+        return library.method(run, frame, as_tensor(run, owner), name, call, node)
+    escaped(call)
+    made_sym = Sym((*owner.key, "method", name, *map(key_of, call.args), run.tick() if not owner.data else 0), data=owner.data)
+    return made_sym
+
+
+def _moved(run: Run, owner: Sym, name: str, call: Call) -> Value:
+    made = Sym((*owner.key, name, *map(key_of, call.args)), data=owner.data, text=owner.text)
+    made.facts["__moved__"] = True
+    return made
+
+
+def unknown_method(run: Run, receiver: Instance, name: str, call: Call) -> Value:
+    """A method that a torch class has but no model describes."""
+    path = getattr(receiver.cls, "path", "")
+    if path.startswith("torch.distributions"):
+        return _sampled(run, receiver, name, call)
+    escaped(call)
+    return run.fresh()
+
+
+def _sampled(run: Run, receiver: Instance, name: str, call: Call) -> Value:
+    """`rsample`, `log_prob`, `entropy` carry the graph of the distribution's parameters; `sample` does not."""
+    inputs = [t for t in tensors_in(receiver.attributes.get("__parameters__"))]
+    inputs += [t for value in call.args for t in tensors_in(value)]
+    if name in ("sample", "sample_n"):
+        made = run.tensor(call.place)
+        made.sure = True
+        return made
+    made_call = Call(list(inputs), {}, call.place, [None] * len(inputs), {})
+    return torchcalls.unknown_op(run, made_call, name)
+
+
+def value_method(run: Run, frame: Frame, receiver: Value, name: str, call: Call, node: ast.AST) -> Value:
+    """A method of a string, number, function or unknown value."""
+    if isinstance(receiver, Sym):
+        return unknown_object_method(run, frame, receiver, name, call, node)
+    if isinstance(receiver, str):
+        return _string(run, frame, receiver, name, call, node)
+    if isinstance(receiver, FunctionV) and name == "__call__":
+        from gradguard.tape.calls import call_value
+
+        return call_value(run, frame, receiver, call, node)
+    if isinstance(receiver, NativeV):
+        return run.fresh()
+    return run.fresh()
+
+
+def _string(run: Run, frame: Frame, receiver: str, name: str, call: Call, node: ast.AST) -> Value:
+    if name == "format":
+        for value in (*call.args, *call.kwargs.values()):
+            for tensor in tensors_in(value):
+                reads.host_read(run, frame, node, "format", tensor, implicit=True)
+        return run.fresh("str")
+    if name in ("startswith", "endswith") and call.args and isinstance(call.args[0], str):
+        return receiver.startswith(call.args[0]) if name == "startswith" else receiver.endswith(call.args[0])
+    if name in ("lower", "upper", "strip") and not call.args:
+        return getattr(receiver, name)()
+    if name == "split" and all(isinstance(a, str) for a in call.args):
+        return ListV(list(receiver.split(*call.args)))
+    return run.fresh("str")
+
+
+def array_method(run: Run, frame: Frame, receiver: ArrayV, name: str, call: Call, node: ast.AST) -> Value:
+    """A method of a NumPy array; most return a new one."""
+    if name in ("reshape", "view", "ravel", "squeeze", "transpose", "swapaxes"):
+        return ArrayV(receiver.memory_of, receiver.dtype)
+    if name == "astype":
+        return ArrayV()
+    if name in ("fill", "sort", "put", "itemset", "partition", "resize"):
+        torchcalls.array_write(run, frame, receiver, node, name)
+        return None
+    if name in ("item", "tolist", "mean", "sum", "max", "min"):
+        return run.fresh("number", data=True)
+    return ArrayV()

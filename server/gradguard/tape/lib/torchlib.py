@@ -1,0 +1,186 @@
+"""Names of torch without a model of their own: ops of the table, classes of `torch.nn`, contexts, the rest."""
+
+from __future__ import annotations
+
+import ast
+
+from gradguard.tape import apply, machine, torchcalls
+from gradguard.tape.apply import Call
+from gradguard.tape.coerce import as_tensor
+from gradguard.tape.domain import Tensor
+from gradguard.tape.frame import Frame
+from gradguard.tape.lib import autograd, builtins, creation, hooks, modules, optim
+from gradguard.tape.library import torch_function
+from gradguard.tape.run import Run
+from gradguard.tape.values import ClassV, ContextV, FunctionV, Instance, ListV, NativeV, Sym, TorchName, TupleV, Value
+
+_MODELS = (autograd, builtins, creation, hooks, modules, optim)
+"""Imported for what they register."""
+
+_CONTEXTS = {
+    "torch.no_grad": "no_grad",
+    "torch.enable_grad": "enable_grad",
+    "torch.inference_mode": "inference_mode",
+    "torch.autograd.no_grad": "no_grad",
+    "torch.autograd.enable_grad": "enable_grad",
+    "torch.autograd.inference_mode": "inference_mode",
+    "torch.set_grad_enabled": "set_grad",
+    "torch.autograd.set_grad_enabled": "set_grad",
+    "torch.autocast": "autocast",
+    "torch.amp.autocast": "autocast",
+    "torch.cuda.amp.autocast": "autocast",
+    "torch.cpu.amp.autocast": "autocast",
+    "torch.autograd.graph.saved_tensors_hooks": "saved_hooks",
+    "torch.autograd.graph.save_on_cpu": "saved_hooks",
+}
+
+
+def call(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
+    """Call a torch name by what the op table knows of it."""
+    mode = _CONTEXTS.get(path)
+    if mode is not None:
+        return _context(run, frame, mode, call, node)
+    row = run.table.module(canonical_class(path))
+    if row is not None or modules.is_module_class(path):
+        return modules.make(run, frame, path, call, node)
+    if optim.is_optimizer(path):
+        return optim.make(run, frame, path, call, node)
+    name = path.rpartition(".")[2]
+    for spelled in _spellings(path, name):
+        made = torchcalls.call_op(run, frame, spelled, call, node, name=name)
+        if made is not torchcalls.MISSING:
+            return made
+    if path.startswith("torch.Tensor."):
+        return _unbound(run, frame, name, call, node)
+    return _unknown(run, frame, path, call, node)
+
+
+def canonical_class(path: str) -> str:
+    """`torch.nn.modules.linear.Linear` is `torch.nn.Linear`."""
+    if path.startswith("torch.nn.modules."):
+        return "torch.nn." + path.rpartition(".")[2]
+    return path
+
+
+def _spellings(path: str, name: str) -> list[str]:
+    spelled = [path]
+    if path.startswith("torch.nn.functional."):
+        spelled += [f"torch.{name}", f"torch.special.{name}"]
+    elif path.startswith("torch.Tensor."):
+        spelled.append(f"Tensor.{name}")
+    elif path.count(".") == 1:
+        spelled += [f"torch.nn.functional.{name}", f"Tensor.{name}"]
+    elif path.startswith("torch.ops.aten."):
+        spelled.append(f"torch.{path.split('.')[3]}")
+    return spelled
+
+
+def _context(run: Run, frame: Frame, mode: str, call: Call, node: ast.AST) -> Value:
+    first = call.args[0] if call.args else call.kwargs.get("mode", call.kwargs.get("enabled", True))
+    if mode in ("no_grad", "enable_grad", "inference_mode") and isinstance(first, FunctionV):
+        # `torch.no_grad()(f)` and `@torch.no_grad` both end here.
+        first.modes = (*first.modes, mode)
+        return first
+    if mode == "autocast":
+        first = call.kwargs.get("enabled", True)
+    return ContextV(mode, first, place=run.place(frame, node))
+
+
+def _unbound(run: Run, frame: Frame, name: str, call: Call, node: ast.AST) -> Value:
+    """`torch.Tensor.add_(x, 1)`."""
+    from gradguard.tape import tensors
+
+    if call.args and isinstance(call.args[0], Sym):
+        as_tensor(run, call.args[0])
+    if call.args and isinstance(call.args[0], Tensor):
+        rest = Call(call.args[1:], call.kwargs, call.place, call.exprs[1:], call.kwexprs)
+        return tensors.method(run, frame, call.args[0], name, rest, node)
+    return run.fresh()
+
+
+_SILENT = ("cuda.", "backends.", "manual_seed", "random.", "set_", "get_", "is_", "use_", "distributed.", "profiler.", "save", "multiprocessing.", "version", "utils.", "seed", "hub.", "jit.", "onnx.", "compiler.", "_dynamo.", "accelerator.", "mps.", "xpu.", "finfo", "iinfo", "Size", "Generator", "amp.")  # fmt: skip
+
+
+def _unknown(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
+    tensors = [t for value in (*call.args, *call.kwargs.values()) for t in apply.tensors_in(value)]
+    short = path.removeprefix("torch.")
+    if short.startswith(("cuda.is_available", "backends.mps.is_available", "is_tensor", "cuda.device_count")):
+        if short.startswith("is_tensor") and call.args:
+            return isinstance(call.args[0], Tensor) or (run.fresh("bool") if isinstance(call.args[0], Sym) else False)
+        run.devices.add("accelerator")
+        return Sym((path,), "bool" if "is_available" in path else "int")
+    if short.startswith(_SILENT) or not tensors:
+        return run.fresh(data=not tensors)
+    if short.startswith("distributions"):
+        return _distribution(run, path, call, node)
+    return torchcalls.unknown_op(run, call, path.rpartition(".")[2])
+
+
+def _distribution(run: Run, path: str, call: Call, node: ast.AST) -> Value:
+    """A distribution holds its parameters; what it computes carries their graph."""
+    made = Instance(TorchName(path), made=call.place)
+    made.attributes["__parameters__"] = TupleV(tuple([*call.args, *call.kwargs.values()]))
+    return made
+
+
+@torch_function("torch.compile", "torch.jit.script", "torch.jit.trace")
+def _compile(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    target = call.get(0, "model")
+    name = call.name
+    if isinstance(target, FunctionV):
+        target.compiled = name.endswith("compile")
+    elif isinstance(target, Instance):
+        target.compiled = name.endswith("compile")
+    elif target is None:
+        return NativeV(lambda run, frame, call, node: call.get(0, "fn"), "compile")
+    return target
+
+
+@torch_function("torch.vmap", "torch.func.vmap", "torch.func.functional_call", "torch.func.grad", "torch.func.jacrev", "torch.func.vjp", "torch.func.jvp", "torch.func.hessian", "torch.func.jacfwd", "torch.func.grad_and_value")  # fmt: skip
+def _functional(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    """torch.func has levels of its own; what it returns is fresh and nothing inside is certain."""
+    return NativeV(lambda run, frame, call, node: run.fresh(), "func")
+
+
+
+
+@torch_function("torch.is_grad_enabled")
+def _enabled(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    return run.modes.grad if run.modes.grad is not None else run.fresh("bool")
+
+
+@torch_function("torch.cuda.is_available", "torch.backends.mps.is_available")
+def _available(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    run.devices.add("accelerator")
+    return Sym(("accelerator",), "bool")
+
+
+@torch_function("torch.utils.data.TensorDataset", "torch.utils.data.DataLoader", "torch.utils.data.dataset.TensorDataset", "torch.utils.data.dataloader.DataLoader")  # fmt: skip
+def _dataset(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    loader = call.name.endswith("DataLoader")
+    made = Instance(TorchName("torch.utils.data." + ("DataLoader" if loader else "TensorDataset")), made=call.place)
+    if loader:
+        made.attributes["dataset"] = call.get(0, "dataset")
+    else:
+        made.attributes["tensors"] = TupleV(tuple(call.args))
+    return made
+
+
+def class_method(run: Run, frame: Frame, cls: ClassV, name: str, call: Call, node: ast.AST) -> Value:
+    """A class-level call that the workspace class does not define itself."""
+    if name == "apply":
+        return autograd.function_apply(run, frame, cls, call, node)
+    if name in ("mro", "__subclasses__"):
+        return ListV()
+    from gradguard.tape.lib import others
+
+    handler = f"{name}"
+    if call.args and isinstance(call.args[0], Instance):
+        # `Base.method(self, ...)`.
+        from gradguard.tape import library
+
+        rest = Call(call.args[1:], call.kwargs, call.place, call.exprs[1:], call.kwexprs)
+        return library.method(run, frame, call.args[0], handler, rest, node)
+    return others.unknown_call(run, frame, f"{cls.name}.{name}", call, node)
+
+

@@ -1,0 +1,206 @@
+"""The autograd machine: recording, saving, viewing and writing.
+
+Written after libtorch: `check_write` is `check_inplace` with `handle_view_on_rebase`, `rebase` is
+`rebase_history`, `record` is what generated code does around a kernel. Walking the tape is in `backward`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from gradguard.tape.domain import Edge, Node, Place, Saved, Tensor, Tri, Version, Write, both, current_node, either
+from gradguard.tape.events import InferenceSaved, RefusedWrite, WriteFact
+from gradguard.tape.run import Run
+
+
+def requires(run: Run, tensors: Iterable[Tensor]) -> Tri:
+    """Whether an op on these tensors is recorded: grad mode is on and one of them requires grad."""
+    return both(run.modes.grad, either(*[requires_grad(run, tensor) for tensor in tensors]))
+
+
+def requires_grad(run: Run, tensor: Tensor) -> Tri:
+    """requires_grad now; a view asks its base, which may have been written since."""
+    base = tensor.base
+    if base is None:
+        return tensor.requires_grad
+    if tensor.view_version != tensor.counter.value:
+        current_node(tensor, run.tick(), tensor.created)
+    # As `DifferentiableViewMeta::requires_grad` has it: also a view made under no_grad requires grad with its base.
+    return either(tensor.requires_grad, base.requires_grad)
+
+
+def record(run: Run, op: str, place: Place, inputs: Iterable[Tensor], *, certain: bool = True, frees: Tri = False) -> Node:
+    """Record a node with an edge to each input that may require grad."""
+    node = Node(op, place, run.tick(), frees=frees, certain=certain, iterations=run.iterations(), calls=tuple(run.calls))
+    for tensor in inputs:
+        if requires_grad(run, tensor) is False or tensor.dtype in NOT_DIFFERENTIABLE:
+            continue
+        node.edges.append(Edge(tensor, current_node(tensor, run.tick(), place)))
+    run.nodes.append(node)
+    return node
+
+
+NOT_DIFFERENTIABLE = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64"})
+
+
+def save(run: Run, node: Node, role: str, tensor: Tensor, *, certain: bool = True, why: str = "", expr: ast.AST | None = None) -> None:
+    """Keep `tensor` at its present version. Torch refuses inference tensors here."""
+    if tensor.inference and not run.modes.inference:
+        run.emit(InferenceSaved(node.place, certain and node.certain and tensor.inference is True, node.op, source_text(expr) or tensor.bound_name, tensor.created))
+        return
+    node.saved.append(
+        Saved(node, role, tensor, tensor.counter.value, len(tensor.memory.writes), certain, why, tensor.bound_name, expr)
+    )
+
+
+def make_view(run: Run, of: Tensor, op: str, place: Place, *, multi: bool = False, sure: bool = True) -> Tensor:
+    """A differentiable view: shares memory, counter and history with its base."""
+    view = run.tensor(place, memory=of.memory, counter=of.counter)
+    view.inference = of.inference
+    view.base = of.root
+    view.view_op = op
+    view.view_version = of.counter.value
+    view.multi = multi
+    view.made_no_grad = run.modes.grad is False or of.made_no_grad
+    view.expanded = of.expanded
+    view.dtype, view.device = of.dtype, of.device
+    view.alias_sure = sure and of.alias_sure
+    view.sure = of.sure
+    view.source = of.source
+    view.function_output = of.function_output
+    view.contiguous = None
+    needs = requires(run, (of,))
+    view.requires_grad = needs
+    view.leaf = True if needs is False else (False if needs else None)
+    if needs is not False:
+        view.node = record(run, op, place, (of,), certain=needs is True)
+    return view
+
+
+def share(run: Run, of: Tensor, place: Place, source: str, *, counter: bool) -> Tensor:
+    """`detach()` (shares the counter) or `.data` (has one of its own): same memory, no history."""
+    made = run.tensor(place, memory=of.memory, counter=of.counter if counter else Version())
+    made.inference = of.inference
+    made.dtype, made.device, made.shape = of.dtype, of.device, of.shape
+    made.contiguous, made.expanded = of.contiguous, of.expanded
+    made.alias_sure = of.alias_sure
+    made.sure = of.sure
+    made.source = source
+    made.grad_owner = of.grad_owner
+    made.requires_grad = False
+    return made
+
+
+def write(
+    run: Run,
+    target: Tensor,
+    place: Place,
+    op: str,
+    *,
+    sources: Iterable[Tensor] = (),
+    kind: str = "op",
+    counted: bool = True,
+    certain: bool = True,
+    expr: ast.AST | None = None,
+    checked: bool = True,
+) -> bool:
+    """Write `target` in place. False where torch refuses; then nothing changed.
+
+    The caller rebases the history with the node it recorded.
+    """
+    text = source_text(expr) or target.bound_name
+    fact = WriteFact(op, place, text, kind, counted, run.statement)
+    if checked and not check_write(run, target, requires(run, (target, *sources)), fact, certain):
+        return False
+    done = Write(place, op, target, counted, certain and target.alias_sure, kind, run.statement, via=text)
+    if run.step_site is not None and kind != "step":
+        done.kind, done.place = "step", run.step_site
+    done.order = run.tick()
+    done.iterations = run.iterations()
+    if counted:
+        target.counter.value += 1
+        done.after = target.counter.value
+        target.counter.writes.append(done)
+    target.memory.writes.append(done)
+    return True
+
+
+def check_write(run: Run, target: Tensor, needs: Tri, fact: WriteFact, certain: bool) -> bool:
+    """Whether torch lets this write pass; emits the refusal where it does not."""
+
+    def refuse(reason: str, sure: bool, source: Place | None, detail: str = "") -> bool:
+        run.emit(RefusedWrite(fact.place, certain and sure and target.sure, reason, fact, source, detail))
+        return False
+
+    if target.inference and not run.modes.inference:
+        return refuse("inference", target.inference is True, target.created)
+    if target.expanded and fact.kind not in ("step", "numpy"):
+        return refuse("expanded", target.expanded is True and target.alias_sure, target.created)
+    if needs is False or run.modes.grad is False or run.modes.inference:
+        return True
+    sure = needs is True and target.alias_sure
+    if target.function_output:
+        return refuse("function-output", sure, target.created, target.function_output)
+    if target.base is not None:
+        if target.multi:
+            return refuse("multi-view", sure, target.created, target.view_op)
+        if target.made_no_grad:
+            return refuse("no-grad-view", sure, target.created, target.view_op)
+        base = target.base
+        if base.requires_grad is not False and base.leaf is not False and requires_grad(run, target) is not False:
+            if base.requires_grad is None or base.leaf is None:
+                return _maybe_leaf(base) or refuse("view-of-leaf", False, base.created, target.view_op)
+            return refuse("view-of-leaf", sure, base.created, target.view_op)
+    elif target.requires_grad is not False and target.leaf is not False:
+        if target.requires_grad is None or target.leaf is None:
+            return _maybe_leaf(target) or refuse("leaf", False, target.created)
+        return refuse("leaf", sure, target.created)
+    return True
+
+
+def _maybe_leaf(target: Tensor) -> bool:
+    """Whether a tensor that may be a leaf gets the benefit of the doubt.
+
+    What a caller passes in is rarely a leaf that requires grad; only a parameter is one by nature.
+    """
+    return not target.parameter
+
+
+def rebase(run: Run, target: Tensor, node: Node | None) -> None:
+    """Give a written tensor the history of its write."""
+    if node is None:
+        return
+    needs: Tri = True if node.certain else None
+    base = target.base
+    if base is None:
+        target.node = node
+        if needs or target.requires_grad is False:
+            target.requires_grad = needs
+        target.leaf = False if needs else None
+        return
+    slices = Node("CopySlices", node.place, run.tick(), certain=node.certain, iterations=run.iterations(), calls=tuple(run.calls))
+    if base.requires_grad is not False:
+        slices.edges.append(Edge(base, base.node))
+    slices.edges.append(Edge(target, node))
+    run.nodes.append(slices)
+    base.node = slices
+    if needs or base.requires_grad is False:
+        base.requires_grad = needs
+    base.leaf = False if needs else None
+    target.node = node
+    target.view_version = -1
+
+
+def source_text(node: ast.AST | None, limit: int = 40) -> str:
+    """Source of an expression on one line, shortened; empty where there is none."""
+    if node is None:
+        return ""
+    if isinstance(node, ast.Name):
+        return node.id
+    try:
+        text = ast.unparse(node)
+    except (ValueError, RecursionError, AttributeError):
+        return ""
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"

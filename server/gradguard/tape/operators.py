@@ -1,0 +1,337 @@
+"""Binary, unary, comparison and augmented operators."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+
+from gradguard.tape import apply, torchcalls
+from gradguard.tape.apply import Call
+from gradguard.tape.coerce import as_tensor, is_number
+from gradguard.tape.domain import Tensor
+from gradguard.tape.frame import Frame
+from gradguard.tape.run import Run
+from gradguard.tape.truth import key_of, known_truth, truth
+from gradguard.tape.values import ArrayV, DictV, External, Instance, ListV, Sym, TorchName, TupleV, Value
+
+_DUNDER = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.Pow: "pow", ast.MatMult: "matmul",
+    ast.FloorDiv: "floordiv", ast.Mod: "mod", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
+    ast.LShift: "lshift", ast.RShift: "rshift",
+}  # fmt: skip
+_COMPARE = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
+_PYTHON: dict[type[ast.operator], Callable[..., Value]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Pow: operator.pow,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+}  # fmt: skip
+_PYTHON_COMPARE: dict[type[ast.cmpop], Callable[..., bool]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+}  # fmt: skip
+SYMBOLS = {
+    ast.Add: "+=", ast.Sub: "-=", ast.Mult: "*=", ast.Div: "/=", ast.Pow: "**=", ast.MatMult: "@=", ast.FloorDiv: "//=",
+    ast.Mod: "%=", ast.BitAnd: "&=", ast.BitOr: "|=", ast.BitXor: "^=", ast.LShift: "<<=", ast.RShift: ">>=",
+}  # fmt: skip
+
+
+def binary(
+    run: Run, frame: Frame, op: type[ast.operator], left: Value, right: Value, node: ast.AST, exprs: tuple[ast.AST, ast.AST]
+) -> Value:
+    """`left op right`."""
+    left, right = known_tensor(left), known_tensor(right)
+    if isinstance(left, Tensor) or (isinstance(right, Tensor) and _joins_tensor(left)):
+        return _tensor_binary(run, frame, op, left, right, node, exprs)
+    if isinstance(left, str) and op is ast.Mod:
+        return _percent(run, frame, left, right, node)
+    if _is_plain(left) and _is_plain(right):
+        return _fold(run, op, left, right)
+    if isinstance(left, (ListV, TupleV)) and op in (ast.Add, ast.Mult):
+        return _sequence(run, op, left, right, frame, node)
+    if isinstance(right, (ListV, TupleV)) and op is ast.Mult:
+        return _sequence(run, op, right, left, frame, node)
+    if isinstance(left, DictV) and isinstance(right, DictV) and op is ast.BitOr:
+        return DictV({**left.items, **right.items}, open=left.open or right.open)
+    if isinstance(left, Instance) or isinstance(right, Instance):
+        made = _instance_operator(run, frame, op, left, right, node)
+        if made is not NotImplemented:
+            return made
+    if isinstance(left, ArrayV) or isinstance(right, ArrayV):
+        return ArrayV()
+    return _unknown_binary(run, op, left, right)
+
+
+def known_tensor(value: Value) -> Value:
+    """The tensor of an unknown value that has already been used as one."""
+    return value.tensor if isinstance(value, Sym) and value.tensor is not None else value
+
+
+def _joins_tensor(value: Value) -> bool:
+    return is_number(value) or isinstance(value, (Sym, Tensor))
+
+
+def _is_plain(value: Value) -> bool:
+    return value is None or isinstance(value, (bool, int, float, str, bytes, complex))
+
+
+def _fold(run: Run, op: type[ast.operator], left: Value, right: Value) -> Value:
+    function = _PYTHON.get(op)
+    if function is None:
+        return run.fresh()
+    if op in (ast.Pow, ast.LShift, ast.Mult) and not _small(left, right):
+        return run.fresh("number")
+    try:
+        return function(left, right)
+    except (TypeError, ValueError, ArithmeticError, MemoryError):
+        return run.fresh()
+
+
+def _small(left: Value, right: Value) -> bool:
+    if isinstance(left, (str, bytes)) or isinstance(right, (str, bytes)):
+        return False
+    return not (isinstance(right, int) and abs(right) > 1000) and not (isinstance(left, int) and abs(left) > 10**12)
+
+
+def _unknown_binary(run: Run, op: type[ast.operator], left: Value, right: Value) -> Value:
+    kinds = {_kind(left), _kind(right)}
+    if op is ast.Mod and isinstance(left, Sym) and left.kind == "index" and left.facts.get("first"):
+        return 0
+    kind = "any"
+    if kinds <= {"int", "index", "number", "bool"}:
+        kind = "number" if op is ast.Div or "number" in kinds else "int"
+    elif "str" in kinds:
+        kind = "str"
+    elif "device" in kinds:
+        kind = "str"
+    data = (not isinstance(left, Sym) or left.data) and (not isinstance(right, Sym) or right.data)
+    return Sym(("op", op.__name__, key_of(left), key_of(right)), kind, data=data and isinstance(left, Sym) | isinstance(right, Sym))
+
+
+def _kind(value: Value) -> str:
+    if isinstance(value, Sym):
+        return value.kind
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "int"
+    if isinstance(value, float):
+        return "number"
+    return "str" if isinstance(value, str) else "other"
+
+
+def _percent(run: Run, frame: Frame, left: str, right: Value, node: ast.AST) -> Value:
+    from gradguard.tape import reads
+
+    for tensor in apply.tensors_in(right):
+        reads.host_read(run, frame, node, "format", tensor, implicit=True)
+    return run.fresh("str")
+
+
+def _sequence(run: Run, op: type[ast.operator], left: ListV | TupleV, right: Value, frame: Frame, node: ast.AST) -> Value:
+    if op is ast.Add and isinstance(right, (ListV, TupleV)):
+        items: list[Value] = [*left.items, *right.items]
+        is_open = left.open or right.open
+    elif op is ast.Mult and isinstance(right, int) and not isinstance(right, bool):
+        items = list(left.items) * min(max(right, 0), 8 if left.items else 0)
+        is_open = left.open or right > 8
+    else:
+        items, is_open = list(left.items), True
+    if isinstance(left, TupleV):
+        return TupleV(tuple(items), open=is_open)
+    return ListV(items, open=is_open, made=run.place(frame, node))
+
+
+def _instance_operator(run: Run, frame: Frame, op: type[ast.operator], left: Value, right: Value, node: ast.AST) -> Value:
+    from gradguard.tape import attributes
+    from gradguard.tape.calls import call_value
+
+    name = _DUNDER.get(op)
+    for receiver, other, prefix in ((left, right, ""), (right, left, "r")):
+        if isinstance(receiver, Instance):
+            method = attributes.class_lookup(receiver.cls, f"__{prefix}{name}__")
+            if method is not None:
+                bound = attributes.bind(run, receiver, method)
+                return call_value(run, frame, bound, Call([other], {}, run.place(frame, node), [None], {}), node)
+    return NotImplemented
+
+
+def _tensor_binary(
+    run: Run, frame: Frame, op: type[ast.operator], left: Value, right: Value, node: ast.AST, exprs: tuple[ast.AST, ast.AST]
+) -> Value:
+    name = _DUNDER[op]
+    place = run.place(frame, node)
+    if not isinstance(left, Tensor):
+        left = right if False else left
+        if isinstance(left, Sym) and left.kind in ("any", "tensor"):
+            left = as_tensor(run, left)
+    if isinstance(right, Sym) and right.kind == "any" and not _maybe_number(right):
+        right = as_tensor(run, right)
+    if isinstance(left, Tensor):
+        call = Call([left, right], {}, place, list(exprs), {})
+        for spelled in (f"Tensor.__{name}__", f"operator.{name}", f"Tensor.{_METHOD.get(name, name)}"):
+            result = torchcalls.call_op(run, frame, spelled, call, node)
+            if result is not torchcalls.MISSING:
+                return result
+        return torchcalls.unknown_op(run, call, name)
+    call = Call([right, left], {}, place, [exprs[1], exprs[0]], {})
+    result = torchcalls.call_op(run, frame, f"Tensor.__r{name}__", call, node)
+    if result is torchcalls.MISSING and name in ("add", "mul"):
+        result = torchcalls.call_op(run, frame, f"Tensor.{name}", call, node)
+    return torchcalls.unknown_op(run, call, name) if result is torchcalls.MISSING else result
+
+
+_METHOD = {"truediv": "div", "mod": "remainder", "floordiv": "floor_divide", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift"}  # fmt: skip
+
+
+def _maybe_number(value: Sym) -> bool:
+    """A value never used as a tensor may be a number; then the op treats it as a scalar."""
+    return value.tensor is None
+
+
+def unary(run: Run, frame: Frame, op: type[ast.unaryop], value: Value, node: ast.UnaryOp) -> Value:
+    """`-x`, `+x`, `~x`, `not x`."""
+    value = known_tensor(value)
+    if op is ast.Not:
+        known = known_truth(value)
+        if known is not None:
+            return not known
+        if isinstance(value, Tensor):
+            return not truth(run, frame, value, node.operand)
+        return Sym(("not", value.key if isinstance(value, Sym) else key_of(value)), "bool")
+    if isinstance(value, Tensor):
+        name = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}[op]
+        call = Call([value], {}, run.place(frame, node), [node.operand], {})
+        for spelled in (f"Tensor.__{name}__", f"Tensor.{'bitwise_not' if name == 'invert' else 'positive' if name == 'pos' else name}"):
+            result = torchcalls.call_op(run, frame, spelled, call, node)
+            if result is not torchcalls.MISSING:
+                return result
+        return torchcalls.unknown_op(run, call, name)
+    if is_number(value):
+        try:
+            return -value if op is ast.USub else +value if op is ast.UAdd else ~value
+        except TypeError:
+            return run.fresh("number")
+    if isinstance(value, Sym):
+        return Sym(("u", op.__name__, value.key), value.kind, data=value.data)
+    return run.fresh()
+
+
+def compare(run: Run, frame: Frame, op: type[ast.cmpop], left: Value, right: Value, node: ast.Compare) -> Value:
+    """One comparison."""
+    if op in (ast.Is, ast.IsNot):
+        same = _identical(left, right)
+        if same is None:
+            made = Sym(("is", *_ordered(key_of(left), key_of(right))), "bool")
+            return made if op is ast.Is else Sym(("not", made.key), "bool")
+        return same if op is ast.Is else not same
+    left, right = known_tensor(left), known_tensor(right)
+    if op in (ast.In, ast.NotIn):
+        return _contains(run, frame, op, left, right, node)
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        if not isinstance(left, Tensor):
+            left, right = right, left
+        call = Call([left, right], {}, run.place(frame, node), [node.left, node.comparators[0]], {})
+        result = torchcalls.call_op(run, frame, f"Tensor.{_COMPARE[op]}", call, node)
+        return torchcalls.unknown_op(run, call, _COMPARE[op]) if result is torchcalls.MISSING else result
+    if _is_plain(left) and _is_plain(right):
+        try:
+            return _PYTHON_COMPARE[op](left, right)
+        except TypeError:
+            return op is ast.NotEq if op in (ast.Eq, ast.NotEq) else run.fresh("bool")
+    index = _index_compare(op, left, right)
+    if index is not None:
+        return index
+    if op in (ast.Eq, ast.NotEq) and isinstance(left, TupleV) and isinstance(right, TupleV):
+        if all(map(_is_plain, (*left.items, *right.items))) and not (left.open or right.open):
+            return (left.items == right.items) is (op is ast.Eq)
+    if op in (ast.Eq, ast.NotEq) and isinstance(left, (External, TorchName)) and isinstance(right, (External, TorchName)):
+        return (left == right) is (op is ast.Eq)
+    made = Sym(("cmp", "Eq" if op in (ast.Eq, ast.NotEq) else op.__name__, key_of(left), key_of(right)), "bool")
+    return Sym(("not", made.key), "bool") if op is ast.NotEq else made
+
+
+def _index_compare(op: type[ast.cmpop], left: Value, right: Value) -> bool | None:
+    """Comparisons of a loop's counter with its first value."""
+    if isinstance(left, Sym) and left.kind == "index" and isinstance(right, int) and left.facts.get("later") and right <= 0:
+        if op is ast.Eq:
+            return False
+        if op in (ast.NotEq, ast.Gt):
+            return True
+        if op is ast.GtE:
+            return True
+    return None
+
+
+def _identical(left: Value, right: Value) -> bool | None:
+    if isinstance(left, Sym) or isinstance(right, Sym):
+        other = right if isinstance(left, Sym) else left
+        sym = left if isinstance(left, Sym) else right
+        if other is None and (sym.tensor is not None or sym.kind not in ("any", "str", "device", "dtype")):
+            return False
+        if isinstance(left, Sym) and isinstance(right, Sym) and left.key == right.key:
+            return True
+        return None
+    if _is_plain(left) or _is_plain(right):
+        return _is_plain(left) and _is_plain(right) and type(left) is type(right) and left == right
+    return left is right or (isinstance(left, (External, TorchName)) and left == right)
+
+
+def _ordered(first: object, second: object) -> tuple[object, object]:
+    return (first, second) if repr(first) <= repr(second) else (second, first)
+
+
+def _contains(run: Run, frame: Frame, op: type[ast.cmpop], left: Value, right: Value, node: ast.Compare) -> Value:
+    known: bool | None = None
+    if isinstance(left, Tensor):
+        from gradguard.tape import reads
+
+        reads.host_read(run, frame, node, "bool", left, implicit=True)
+    elif isinstance(right, (ListV, TupleV)) and not right.open and _is_plain(left) and all(map(_is_plain, right.items)):
+        known = left in right.items
+    elif isinstance(right, DictV):
+        from gradguard.tape.subscripts import token
+
+        if token(left) in right.items:
+            known = True
+        elif not right.open and not isinstance(left, Sym):
+            known = False
+    elif isinstance(right, str) and isinstance(left, str):
+        known = left in right
+    if known is not None:
+        return known is (op is ast.In)
+    made = Sym(("in", key_of(left), key_of(right)), "bool")
+    return made if op is ast.In else Sym(("not", made.key), "bool")
+
+
+def augmented(
+    run: Run, frame: Frame, op: type[ast.operator], left: Value, right: Value, node: ast.AugAssign
+) -> tuple[Value, bool]:
+    """`left op= right`: the value to store, and whether it was written in place."""
+    left, right = known_tensor(left), known_tensor(right)
+    if isinstance(left, Tensor):
+        name = _DUNDER[op]
+        if isinstance(right, Sym) and right.kind == "any" and not _maybe_number(right):
+            right = as_tensor(run, right)
+        call = Call([left, right], {}, run.place(frame, node), [node.target, node.value], {})
+        if op is ast.MatMult:
+            return _tensor_binary(run, frame, op, left, right, node, (node.target, node.value)), False
+        for spelled in (f"Tensor.__i{name}__", f"Tensor.{_METHOD.get(name, name)}_"):
+            result = torchcalls.call_op(run, frame, spelled, call, node, name=SYMBOLS[op], kind="augmented")
+            if result is not torchcalls.MISSING:
+                return left, True
+        return torchcalls.unknown_op(run, call, name), False
+    if isinstance(left, ListV) and op is ast.Add:
+        if isinstance(right, (ListV, TupleV)):
+            left.items.extend(right.items)
+            left.open = left.open or right.open
+        else:
+            left.open = True
+        return left, True
+    if isinstance(left, DictV) and isinstance(right, DictV):
+        left.items.update(right.items)
+        return left, True
+    if isinstance(left, ArrayV):
+        if left.memory_of is not None:
+            torchcalls.array_write(run, frame, left, node, SYMBOLS[op])
+        return left, True
+    return binary(run, frame, op, left, right, node, (node.target, node.value)), False

@@ -1,0 +1,67 @@
+"""Paths: which way each unknown condition goes, and how many ways are tried.
+
+A path is one complete run of an entry point. Where a condition is not known the run asks its `Oracle`, which
+follows a given prefix of answers and otherwise takes the default; the answers given are remembered by the
+condition's structural key, so the same condition asked twice is answered the same way. `explore` runs an entry
+again with each answer flipped once before it flips two at a time, until the budget is used.
+
+Running again costs the shared prefix, but nothing has to be copied, so the machine's objects can be as mutable
+as torch's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+MAX_STEPS = 120_000
+"""Evaluated tree nodes an entry may use over all of its paths."""
+MAX_PATHS = 12
+
+
+class BudgetExceeded(Exception):
+    """The step budget of an entry is used up."""
+
+
+class PathEnd(Exception):
+    """The path leaves the program (`sys.exit`)."""
+
+
+class PyRaise(Exception):
+    """The interpreted program raised `value`."""
+
+    def __init__(self, value: object, name: str = "") -> None:
+        super().__init__(name)
+        self.value = value
+        self.name = name
+
+
+class Oracle:
+    """Answers unknown conditions along one path."""
+
+    __slots__ = ("answers", "given", "prefix", "weak")
+
+    def __init__(self, prefix: tuple[bool, ...] = ()) -> None:
+        self.prefix = prefix
+        self.given: list[bool] = []
+        self.answers: dict[Hashable, bool] = {}
+        self.weak: list[bool] = []
+
+    def decide(self, key: Hashable, default: bool = True, *, weak: bool = False) -> bool:
+        """Answer of the condition `key` on this path. Weak questions are flipped last."""
+        if isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
+            return not self.decide(key[1], not default, weak=weak)
+        known = self.answers.get(key)
+        if known is not None:
+            return known
+        index = len(self.given)
+        answer = self.prefix[index] if index < len(self.prefix) else default
+        self.given.append(answer)
+        self.weak.append(weak)
+        self.answers[key] = answer
+        return answer
+
+    def children(self) -> list[tuple[bool, ...]]:
+        """Prefixes that flip one answer given after the own prefix; strong questions first."""
+        start = len(self.prefix)
+        indices = sorted(range(start, len(self.given)), key=lambda i: self.weak[i])
+        return [(*self.given[:i], not self.given[i]) for i in indices]

@@ -1,0 +1,115 @@
+"""One run of an entry point along one path: everything that is mutable lives here."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gradguard.ops.table import Table
+from gradguard.tape.domain import Memory, Node, Place, Tensor, Tri, Version
+from gradguard.tape.events import Event
+from gradguard.tape.frame import Frame, Guard, Loop, Namespace
+from gradguard.tape.path import BudgetExceeded, Oracle
+from gradguard.tape.values import Sym
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradguard.tape.values import FunctionV, Instance, Value
+
+MAX_DEPTH = 24
+"""Interpreted calls that may be nested."""
+
+
+@dataclass(slots=True)
+class Modes:
+    """Grad mode and its neighbours; saved and restored by `with` and decorators."""
+
+    grad: Tri = True
+    inference: bool = False
+    autocast: bool = False
+    why_off: Place | None = None
+    """Where grad mode was switched off."""
+    saved_hooks: bool = False
+
+
+class Run:
+    """The machine's state. Nothing outlives it but events."""
+
+    def __init__(
+        self,
+        table: Table,
+        oracle: Oracle,
+        budget: list[int],
+        resolve: Callable[[str, int, str], Namespace | None],
+    ) -> None:
+        self.table = table
+        self.oracle = oracle
+        self.budget = budget
+        self.resolve = resolve
+        self.modes = Modes()
+        self.events: list[Event] = []
+        self.loops: list[Loop] = []
+        self.guards: list[Guard] = []
+        self.calls: list[Place] = []
+        self.functions: list[FunctionV] = []
+        self.entered: set[ast.AST] = set()
+        self.lines: set[tuple[str, int]] = set()
+        self.namespaces: dict[str, Namespace] = {}
+        self.nodes: list[Node] = []
+        self.backwards: list[tuple[Place, tuple[tuple[int, int], ...]]] = []
+        self.leaves: list[Tensor] = []
+        self.frames: list[Frame] = []
+        self.step_site: Place | None = None
+        self.optimizers: list[Instance] = []
+        self.devices: set[str] = set()
+        self.notes: dict[str, Value] = {}
+        self.limits: list[tuple[Place, str]] = []
+        self.statement: ast.stmt | None = None
+        self.trace: dict[ast.AST, Tensor] | None = None
+        self.submodule_inputs: list[tuple[Tensor, int, Place]] = []
+        self.compiled = 0
+        self._order = 0
+        self._numbers = 0
+        self._loops = 0
+
+    def tick(self) -> int:
+        """Next number of the program order."""
+        self._order += 1
+        return self._order
+
+    def step(self, place: ast.AST) -> None:
+        """Count one unit of work. Raises BudgetExceeded at the end of the budget."""
+        self.budget[0] -= 1
+        if self.budget[0] < 0:
+            raise BudgetExceeded
+
+    def fresh(self, kind: str = "any", *, data: bool = False, text: str = "") -> Sym:
+        """An unknown value of its own."""
+        self._numbers += 1
+        return Sym(("#", self._numbers), kind, data=data, text=text)
+
+    def tensor(self, place: Place, *, memory: Memory | None = None, counter: Version | None = None) -> Tensor:
+        """A new tensor object; inference mode marks it."""
+        self._numbers += 1
+        made = Tensor(self._numbers, place, memory=memory, counter=counter)
+        made.inference = self.modes.inference
+        return made
+
+    def loop(self, place: Place, kind: str) -> Loop:
+        """A new loop, not yet entered."""
+        self._loops += 1
+        return Loop(self._loops, place, kind=kind, guards=len(self.guards))
+
+    def iterations(self) -> tuple[tuple[int, int], ...]:
+        """(loop, iteration) of each running loop, outermost first."""
+        return tuple((loop.number, loop.iteration) for loop in self.loops if loop.kind != "comprehension")
+
+    def place(self, frame: Frame, node: ast.AST) -> Place:
+        """Where `node` of this frame stands."""
+        return Place(frame.namespace.path, node)
+
+    def emit(self, event: Event) -> None:
+        """Remember an event."""
+        self.events.append(event)

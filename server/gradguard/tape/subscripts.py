@@ -1,0 +1,323 @@
+"""Reading and writing `owner[index]`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from gradguard.tape import attributes, machine, reads, torchcalls
+from gradguard.tape.apply import Call
+from gradguard.tape.coerce import as_tensor
+from gradguard.tape.domain import Place, Tensor
+from gradguard.tape.frame import Frame
+from gradguard.tape.run import Run
+from gradguard.tape.values import ArrayV, DictV, Instance, ListV, Sym, TupleV, Value
+
+
+@dataclass(slots=True, eq=False)
+class SliceV:
+    """`a[lower:upper:step]`."""
+
+    lower: Value = None
+    upper: Value = None
+    step: Value = None
+
+
+def token(key: Value) -> Hashable:
+    """What a dictionary tells keys apart by."""
+    if key is None or isinstance(key, (bool, int, float, str, bytes)):
+        return key
+    if isinstance(key, Sym):
+        return key.key
+    if isinstance(key, TupleV):
+        return ("tuple", *(token(item) for item in key.items))
+    return ("id", id(key))
+
+
+def dict_set(target: DictV, key: Value, value: Value) -> None:
+    """Store one item; an unknown key leaves room for others."""
+    if isinstance(key, Sym):
+        target.open = True
+    target.items[token(key)] = (key, value)
+
+
+def get(run: Run, frame: Frame, owner: Value, index: Value, node: ast.Subscript) -> Value:
+    """`owner[index]` as a value."""
+    if isinstance(owner, Sym) and owner.tensor is not None:
+        owner = owner.tensor
+    if isinstance(owner, Tensor):
+        return tensor_get(run, frame, owner, index, node)
+    if isinstance(index, Tensor) and isinstance(owner, (ListV, TupleV)):
+        reads.host_read(run, frame, node, "index", index, implicit=True)
+    if isinstance(owner, (ListV, TupleV)):
+        return _sequence_get(run, owner, index)
+    if isinstance(owner, DictV):
+        return _dict_get(run, owner, index)
+    if isinstance(owner, Instance):
+        return _instance_get(run, frame, owner, index, node)
+    if isinstance(owner, ArrayV):
+        return ArrayV(owner.memory_of, owner.dtype)
+    if isinstance(owner, str) and isinstance(index, int):
+        return owner[index] if -len(owner) <= index < len(owner) else run.fresh("str")
+    if isinstance(owner, Sym):
+        key = f"[{token(index)!r}]"
+        if key not in owner.facts:
+            owner.facts[key] = Sym((*owner.key, "item", token(index)), data=owner.data, text=machine.source_text(node))
+        return owner.facts[key]
+    return attributes.class_item(run, owner, index)
+
+
+def _sequence_get(run: Run, owner: ListV | TupleV, index: Value) -> Value:
+    items = owner.items
+    if isinstance(index, bool):
+        index = int(index)
+    if isinstance(index, int):
+        if -len(items) <= index < len(items):
+            return items[index]
+        return items[-1] if items and owner.open else run.fresh()
+    if isinstance(index, SliceV):
+        parts = (index.lower, index.upper, index.step)
+        if all(part is None or isinstance(part, int) for part in parts) and index.step != 0:
+            chosen = list(items)[slice(*parts)]
+            return TupleV(tuple(chosen), open=owner.open) if isinstance(owner, TupleV) else ListV(chosen, open=owner.open)
+        return ListV(list(items), open=True) if isinstance(owner, ListV) else TupleV(tuple(items), open=True)
+    if items:
+        # An unknown index may hit any item; the last one stands for all.
+        return items[-1]
+    return run.fresh()
+
+
+def _dict_get(run: Run, owner: DictV, index: Value) -> Value:
+    held = owner.items.get(token(index))
+    if held is not None:
+        return held[1]
+    if owner.factory is not None:
+        made = _from_factory(run, owner)
+        owner.items[token(index)] = (index, made)
+        return made
+    if owner.items and (owner.open or isinstance(index, Sym)):
+        return next(reversed(list(owner.items.values())))[1]
+    made = run.fresh()
+    if owner.open:
+        owner.items[token(index)] = (index, made)
+    return made
+
+
+def _from_factory(run: Run, owner: DictV) -> Value:
+    kind = getattr(owner.factory, "path", "")
+    if kind == "builtins.list":
+        return ListV(made=owner.made)
+    if kind == "builtins.dict":
+        return DictV(made=owner.made)
+    if kind in ("builtins.int", "builtins.float"):
+        return 0
+    from gradguard.tape.values import FunctionV
+
+    if isinstance(owner.factory, FunctionV) and isinstance(owner.factory.node, ast.Lambda):
+        from gradguard.tape.expressions import evaluate
+
+        frame = Frame(owner.factory.namespace, {}, parent=owner.factory.scope, function=owner.factory)
+        return evaluate(run, frame, owner.factory.node.body)
+    return DictV(open=False) if kind.endswith("state") else run.fresh()
+
+
+def _instance_get(run: Run, frame: Frame, owner: Instance, index: Value, node: ast.Subscript) -> Value:
+    method = attributes.class_lookup(owner.cls, "__getitem__")
+    if method is not None:
+        from gradguard.tape.calls import call_value
+
+        bound = attributes.bind(run, owner, method)
+        return call_value(run, frame, bound, Call([index], {}, run.place(frame, node), [node.slice], {}), node)
+    children = owner.attributes.get("__children__")
+    if isinstance(children, ListV):
+        if isinstance(index, SliceV):
+            part = Instance(owner.cls, {"__children__": _sequence_get(run, children, index)}, training=owner.training)
+            return part
+        return _sequence_get(run, children, index)
+    if isinstance(children, DictV):
+        return _dict_get(run, children, index)
+    return run.fresh()
+
+
+def tensor_get(run: Run, frame: Frame, owner: Tensor, index: Value, node: ast.Subscript) -> Value:
+    """Indexing: integers, slices, None and Ellipsis make a view; a tensor or list as index copies."""
+    parts = index.items if isinstance(index, TupleV) else (index,)
+    place = run.place(frame, node)
+    view: bool | None = True
+    for part in parts:
+        if isinstance(part, Sym) and part.kind == "any" and part.tensor is None:
+            view = None if view else view
+        elif _advanced(part):
+            view = False
+    if view is not False:
+        # An unknown index is an integer far more often than a mask.
+        made = machine.make_view(run, owner, "select" if len(parts) == 1 else "slice", place, sure=view is True)
+        made.shape = _indexed(owner.shape, parts)
+        made.contiguous = True if owner.contiguous is True and _leading(parts) else None
+        for part in parts:
+            if isinstance(part, Tensor):
+                reads.host_read(run, frame, node, "index", part, implicit=True)
+        return made
+    for part in parts:
+        if isinstance(part, Sym) and part.kind == "tensor":
+            as_tensor(run, part)
+    mask = any(_is_mask(part) for part in parts)
+    if mask:
+        reads.host_read(run, frame, node, "mask", owner, implicit=True)
+    call = Call([owner, TupleV(tuple(_as_index(part) for part in parts))], {}, place, [node.value, node.slice], {})
+    result = torchcalls.call_op(run, frame, "Tensor.__getitem__", call, node, name="index")
+    if isinstance(result, Tensor) and result.base is None:
+        return result
+    return torchcalls.index_copy_out(run, owner, [t for part in parts for t in _tensors(part)], place, node)
+
+
+def _as_index(part: Value) -> Value:
+    return part.tensor if isinstance(part, Sym) and part.tensor is not None else part
+
+
+def _tensors(part: Value) -> list[Tensor]:
+    from gradguard.tape.apply import tensors_in
+
+    return tensors_in(part)
+
+
+def _advanced(part: Value) -> bool:
+    if isinstance(part, Tensor):
+        # A 0-dim integer tensor selects, but through the same index op when its rank is unknown.
+        return not (part.shape == () and part.dtype not in (None, "bool"))
+    if isinstance(part, Sym):
+        return part.tensor is not None or part.kind == "tensor"
+    return isinstance(part, (ListV, ArrayV)) or isinstance(part, bool)
+
+
+def _is_mask(part: Value) -> bool:
+    if isinstance(part, Sym):
+        part = part.tensor
+    return isinstance(part, Tensor) and part.dtype in ("bool", "uint8")
+
+
+def _indexed(shape: tuple[object, ...] | None, parts: tuple[Value, ...]) -> tuple[object, ...] | None:
+    if shape is None or any(part is Ellipsis for part in parts):
+        return None
+    sizes: list[object] = []
+    at = 0
+    for part in parts:
+        if part is None:
+            sizes.append(1)
+            continue
+        if at >= len(shape):
+            return None
+        if isinstance(part, SliceV):
+            sizes.append(_slice_size(shape[at], part))
+        at += 1
+    return (*sizes, *shape[at:])
+
+
+def _slice_size(size: object, part: SliceV) -> object:
+    bounds = (part.lower, part.upper, part.step)
+    if not isinstance(size, int) or any(not (b is None or (isinstance(b, int) and not isinstance(b, bool))) for b in bounds):
+        return None
+    if part.step == 0:
+        return None
+    return len(range(*slice(*bounds).indices(size)))
+
+
+def _leading(parts: tuple[Value, ...]) -> bool:
+    """Integers, then at most one plain slice: what remains of a contiguous tensor is contiguous."""
+    return all(isinstance(part, (int, Sym)) for part in parts) or (
+        len(parts) == 1 and isinstance(parts[0], SliceV) and parts[0].step is None
+    )
+
+
+def put(run: Run, frame: Frame, owner: Value, index: Value, value: Value, node: ast.Subscript) -> None:
+    """`owner[index] = value`."""
+    if isinstance(owner, Sym) and owner.tensor is not None:
+        owner = owner.tensor
+    if isinstance(owner, Sym) and owner.kind == "any" and (isinstance(value, Tensor) or isinstance(index, (SliceV, Tensor))):
+        if isinstance(index, (SliceV, Tensor)) or (isinstance(index, TupleV) and any(isinstance(p, SliceV) for p in index.items)):
+            owner = as_tensor(run, owner)
+    if isinstance(owner, Tensor):
+        tensor_put(run, frame, owner, index, value, node)
+    elif isinstance(owner, ListV):
+        place = run.place(frame, run.statement or node)
+        _remember(value, node, place)
+        if isinstance(index, int) and -len(owner.items) <= index < len(owner.items):
+            owner.items[index] = value
+        elif isinstance(index, SliceV):
+            _slice_put(run, frame, owner, index, value, node)
+        elif owner.items:
+            owner.items[-1] = value
+            owner.open = True
+        else:
+            owner.items.append(value)
+            owner.open = True
+    elif isinstance(owner, DictV):
+        _remember(value, node, run.place(frame, run.statement or node))
+        dict_set(owner, index, value)
+    elif isinstance(owner, Instance):
+        method = attributes.class_lookup(owner.cls, "__setitem__")
+        if method is not None:
+            from gradguard.tape.calls import call_value
+
+            bound = attributes.bind(run, owner, method)
+            call_value(run, frame, bound, Call([index, value], {}, run.place(frame, node), [node.slice, None], {}), node)
+            return
+        children = owner.attributes.get("__children__")
+        if isinstance(children, ListV) and isinstance(index, int) and -len(children.items) <= index < len(children.items):
+            children.items[index] = value
+        elif isinstance(children, DictV):
+            dict_set(children, index, value)
+    elif isinstance(owner, ArrayV):
+        if owner.memory_of is not None:
+            torchcalls.array_write(run, frame, owner, node, "[...] =")
+    elif isinstance(owner, Sym):
+        owner.facts[f"[{token(index)!r}]"] = value
+
+
+def _slice_put(run: Run, frame: Frame, owner: ListV, index: SliceV, value: Value, node: ast.AST) -> None:
+    from gradguard.tape.iteration import iterate
+
+    parts = (index.lower, index.upper, index.step)
+    source = iterate(run, frame, value, node)
+    items = list(source.source)
+    if all(part is None or isinstance(part, int) for part in parts) and index.step in (None, 1):
+        owner.items[slice(index.lower, index.upper)] = items
+        owner.open = owner.open or not source.exact
+    else:
+        owner.items.extend(items)
+        owner.open = True
+
+
+def _remember(value: Value, node: ast.Subscript, place: Place) -> None:
+    if isinstance(value, Tensor):
+        value.bound_at = place
+        if not value.bound_name:
+            value.bound_name = machine.source_text(node)
+
+
+def tensor_put(run: Run, frame: Frame, owner: Tensor, index: Value, value: Value, node: ast.Subscript) -> None:
+    """`x[i] = v`: a write to `x`, through a view of it when the index is plain."""
+    statement = run.statement
+    place = run.place(frame, statement if statement is not None else node)
+    if isinstance(value, Sym) and value.tensor is not None:
+        value = value.tensor
+    parts = index.items if isinstance(index, TupleV) else (index,)
+    mask = any(_is_mask(part) for part in parts)
+    if mask and isinstance(value, Tensor):
+        reads.host_read(run, frame, node, "mask", owner, implicit=True)
+    indices = [t for part in parts for t in _tensors(part)]
+    torchcalls.setitem(run, frame, owner, indices, value, place, node, masked=mask)
+
+
+
+
+def delete(owner: Value, index: Value) -> None:
+    """`del owner[index]`."""
+    if isinstance(owner, DictV):
+        owner.items.pop(token(index), None)
+    elif isinstance(owner, ListV):
+        if isinstance(index, int) and -len(owner.items) <= index < len(owner.items):
+            del owner.items[index]
+        elif isinstance(index, SliceV) and all(p is None or isinstance(p, int) for p in (index.lower, index.upper, index.step)):
+            del owner.items[slice(index.lower, index.upper, index.step)]

@@ -1,0 +1,312 @@
+"""Attributes and methods of tensors that are not ops of the table."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from gradguard.tape import apply, machine, reads, shapes, torchcalls
+from gradguard.tape.apply import Call
+from gradguard.tape.backward import backward, check_root
+from gradguard.tape.domain import Tensor, Write
+from gradguard.tape.events import CreateGraphCycle
+from gradguard.tape.frame import Frame
+from gradguard.tape.run import Run
+from gradguard.tape.truth import known_truth
+from gradguard.tape.values import ArrayV, BuiltinMethod, Sym, TorchName, TupleV, Value
+
+Handler = Callable[[Run, Frame, Tensor, Call, ast.AST], Value]
+
+
+def attribute(run: Run, frame: Frame, owner: Tensor, name: str, node: ast.AST) -> Value:
+    """`tensor.name`."""
+    if owner.attributes is not None and name in owner.attributes:
+        return owner.attributes[name]
+    if name == "data":
+        return machine.share(run, owner, run.place(frame, node), "data_attr", counter=False)
+    if name == "grad":
+        return _grad(run, frame, owner, node)
+    if name == "requires_grad":
+        needs = machine.requires_grad(run, owner)
+        return Sym(("rg", owner.number), "bool") if needs is None else needs
+    if name == "shape":
+        return _shape(run, owner)
+    if name == "is_leaf":
+        return Sym(("leaf", owner.number), "bool") if owner.leaf is None else owner.leaf
+    if name == "grad_fn":
+        return None if owner.requires_grad is False else run.fresh()
+    if name == "dtype":
+        return TorchName(f"torch.{owner.dtype}") if owner.dtype else Sym(("dtype", owner.number), "dtype")
+    if name == "device":
+        return Sym(("device", owner.number), "device")
+    if name in ("ndim", "itemsize", "nbytes", "_version", "layout", "is_cuda", "names", "is_sparse", "is_quantized", "is_cpu"):
+        if name == "ndim" and owner.shape is not None:
+            return len(owner.shape)
+        return Sym((name, owner.number), "int" if name != "layout" else "any")
+    if name == "_base":
+        return owner.base
+    if name in ("T", "mT", "H", "mH", "real", "imag"):
+        call = Call([owner], {}, run.place(frame, node), [getattr(node, "value", None)], {})
+        for spelled in (f"Tensor.{name}", {"T": "Tensor.t", "mT": "Tensor.adjoint"}.get(name, "")):
+            made = torchcalls.call_op(run, frame, spelled, call, node)
+            if made is not torchcalls.MISSING:
+                return made
+        view = machine.make_view(run, owner, name, run.place(frame, node))
+        shapes.infer(f"Tensor.{name}", view, {}, owner)
+        return view
+    return BuiltinMethod(owner, name)
+
+
+def _grad(run: Run, frame: Frame, owner: Tensor, node: ast.AST) -> Value:
+    if owner.grad is None and (owner.requires_grad is not True or not owner.sure or run.functions):
+        if owner.requires_grad is not False and not run.backwards:
+            made = run.tensor(run.place(frame, node))
+            made.source = "grad"
+            made.grad_owner = owner
+            made.sure = False
+            owner.grad = made
+    if owner.grad is None and run.backwards and owner.parameter:
+        made = run.tensor(run.place(frame, node))
+        made.source, made.grad_owner = "grad", owner
+        made.sure = False
+        owner.grad = made
+    return owner.grad
+
+
+def _shape(run: Run, owner: Tensor) -> Value:
+    if owner.shape is None:
+        return Sym(("shape", owner.number), "any", data=True)
+    return TupleV(tuple(s if isinstance(s, int) else Sym(("shape", owner.number, i), "int") for i, s in enumerate(owner.shape)))
+
+
+def set_attribute(run: Run, frame: Frame, owner: Tensor, name: str, value: Value, node: ast.AST, *, augmented: bool) -> None:
+    """`tensor.name = value`."""
+    if name == "data" and not augmented:
+        assign_data(run, frame, owner, value, node)
+    elif name == "grad":
+        owner.grad = value.tensor if isinstance(value, Sym) and value.tensor is not None else value
+        if isinstance(owner.grad, Tensor):
+            owner.grad.grad_owner = owner
+    elif name == "requires_grad":
+        _set_requires(owner, value)
+    elif name != "data":
+        if owner.attributes is None:
+            owner.attributes = {}
+        owner.attributes[name] = value
+
+
+def assign_data(run: Run, frame: Frame, owner: Tensor, value: Value, node: ast.AST) -> None:
+    """`p.data = new`: other memory for the same tensor, behind the version counter's back.
+
+    A node that kept the tensor object itself now sees the new numbers; one that kept a view still has the old.
+    """
+    place = run.place(frame, run.statement or node)
+    done = Write(place, ".data =", owner, counted=False, kind="data", statement=run.statement, via=machine.source_text(node))
+    done.order = run.tick()
+    done.iterations = run.iterations()
+    owner.memory.writes.append(done)
+
+
+def _set_requires(owner: Tensor, value: Value) -> None:
+    flag = known_truth(value)
+    owner.requires_grad = flag if owner.dtype not in machine.NOT_DIFFERENTIABLE else False
+    if flag is False and owner.leaf is not True:
+        owner.node, owner.leaf = None, True
+    elif owner.leaf is None:
+        owner.leaf = True
+
+
+def method(run: Run, frame: Frame, owner: Tensor, name: str, call: Call, node: ast.AST) -> Value:
+    """`tensor.name(...)`."""
+    handler = _METHODS.get(name)
+    if handler is not None:
+        return handler(run, frame, owner, call, node)
+    receiver = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    full = Call([owner, *call.args], call.kwargs, call.place, [receiver, *call.exprs], call.kwexprs, open_args=call.open_args)
+    made = torchcalls.call_op(run, frame, f"Tensor.{name}", full, node)
+    if made is not torchcalls.MISSING:
+        return made
+    if name.endswith("_") and not name.startswith("_"):
+        machine.write(run, owner, full.place, name, sources=apply.tensors_in(TupleV(tuple(call.args))), certain=False, expr=receiver)
+        return owner
+    return torchcalls.unknown_op(run, full, name)
+
+
+def _detach(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    return machine.share(run, owner, call.place, "detach", counter=True)
+
+
+def _detach_(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    owner.node, owner.requires_grad, owner.leaf = None, False, True
+    return owner
+
+
+def _requires_grad_(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    _set_requires(owner, call.get(0, "requires_grad", True))
+    return owner
+
+
+def _backward(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    place = call.place
+    retain = call.get(1, "retain_graph")
+    create = known_truth(call.get(2, "create_graph", False))
+    inputs = call.kwargs.get("inputs")
+    if owner.requires_grad is None:
+        # Nobody differentiates a tensor without history: it has one.
+        owner.requires_grad = True
+        owner.leaf = False if owner.node is not None else owner.leaf
+    check_root(run, owner, place)
+    keep = create if retain is None else known_truth(retain)
+    backward(run, [owner], place, retain=keep, inputs=apply.tensors_in(inputs) if inputs is not None else None)
+    if create is True:
+        run.emit(CreateGraphCycle(place, False, machine.source_text(node)))
+    return None
+
+
+def _item(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    name = call.name
+    reads.host_read(run, frame, node, name, owner, implicit=False)
+    made = Sym(("item", owner.number, owner.counter.value), "number" if name == "item" else "any", data=True)
+    made.facts["__read__"] = owner
+    return made
+
+
+def _numpy(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    reads.host_read(run, frame, node, "numpy", owner, implicit=False)
+    return ArrayV(owner, owner.dtype)
+
+
+def _size(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    dim = call.get(0, "dim")
+    if dim is None:
+        return _shape(run, owner)
+    if owner.shape is not None and isinstance(dim, int) and -len(owner.shape) <= dim < len(owner.shape):
+        size = owner.shape[dim]
+        if isinstance(size, int):
+            return size
+    return Sym(("shape", owner.number, dim if isinstance(dim, int) else 0), "int")
+
+
+def _number(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    name = call.name
+    if name in ("dim", "ndimension") and owner.shape is not None:
+        return len(owner.shape)
+    total = shapes.product(owner.shape) if name in ("numel", "nelement") else None
+    return total if total is not None else Sym((name, owner.number), "int")
+
+
+def _hook(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    from gradguard.tape.lib import hooks
+
+    return hooks.tensor_hook(run, frame, owner, call, node)
+
+
+def _self(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    return owner
+
+
+def _retain(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    owner.retains_grad = True
+    return None
+
+
+def _new(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    from gradguard.tape.lib import creation
+
+    return creation.new_like(run, frame, owner, call, node)
+
+
+def _to(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    """`to`, `cuda`, `cpu`, ...: the same tensor where nothing changes, else a copy with history."""
+    name = call.name
+    values: dict[str, Value] = {"self": owner}
+    for value in (*call.args, *call.kwargs.values()):
+        if isinstance(value, TorchName) and shapes.is_dtype(value.path) or (isinstance(value, Sym) and value.kind == "dtype"):
+            values["dtype"] = value
+        elif isinstance(value, Tensor):
+            values["other"] = value
+        elif isinstance(value, (str, Sym, int)) and not isinstance(value, bool):
+            values["device"] = value
+    if name == "cuda":
+        values["device"] = "cuda"
+    elif name == "cpu":
+        values["device"] = "cpu"
+        reads.host_read(run, frame, node, "cpu", owner, implicit=False)
+    copies = known_truth(call.kwargs.get("copy", False))
+    method_name = f"Tensor.{name}"
+    same = machine.both(
+        shapes.memory_fact("same_dtype", owner, values, method_name), shapes.memory_fact("same_device", owner, values, method_name)
+    )
+    if same is True and copies is False:
+        return owner
+    made: Tensor
+    if same is None and copies is False:
+        made = machine.make_view(run, owner, name, call.place, sure=False)
+        made.contiguous = owner.contiguous
+    else:
+        made = run.tensor(call.place)
+        needs = machine.requires(run, (owner,))
+        if needs is not False:
+            made.node = machine.record(run, name, call.place, (owner,), certain=needs is True)
+            made.requires_grad, made.leaf = needs, False if needs else None
+    made.shape = owner.shape
+    made.sure = owner.sure
+    made.source = owner.source
+    made.dtype = shapes.dtype_of(values.get("dtype")) or shapes.cast_target(name) or owner.dtype
+    made.device = _target_device(run, values, owner)
+    return made
+
+
+def _target_device(run: Run, values: dict[str, Value], owner: Tensor) -> str | None:
+    device = values.get("device")
+    if isinstance(values.get("other"), Tensor):
+        other: Tensor = values["other"]
+        return other.device
+    if device is None:
+        return owner.device
+    if isinstance(device, str):
+        return "cpu" if device.startswith("cpu") else "accelerator"
+    # A device that is computed at run time is an accelerator where there is one.
+    return "accelerator"
+
+
+_METHODS: dict[str, Handler] = {
+    "detach": _detach,
+    "detach_": _detach_,
+    "requires_grad_": _requires_grad_,
+    "backward": _backward,
+    "item": _item,
+    "tolist": _item,
+    "numpy": _numpy,
+    "__array__": _numpy,
+    "size": _size,
+    "dim": _number,
+    "ndimension": _number,
+    "numel": _number,
+    "nelement": _number,
+    "element_size": _number,
+    "data_ptr": _number,
+    "stride": _number,
+    "is_contiguous": _number,
+    "get_device": _number,
+    "storage_offset": _number,
+    "is_floating_point": _number,
+    "type": _to,
+    "register_hook": _hook,
+    "register_post_accumulate_grad_hook": _hook,
+    "retain_grad": _retain,
+    "pin_memory": _self,
+    "share_memory_": _self,
+    "new_zeros": _new,
+    "new_ones": _new,
+    "new_empty": _new,
+    "new_full": _new,
+    "new_tensor": _new,
+    "to": _to,
+    "cuda": _to,
+    "cpu": _to,
+    "xpu": _to,
+}
+for _cast in ("float", "double", "half", "bfloat16", "int", "long", "short", "bool", "byte", "char", "type_as"):
+    _METHODS[_cast] = _to
+

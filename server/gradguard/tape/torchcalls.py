@@ -1,0 +1,108 @@
+"""Calling ops of the table, and the few operations on memory that are not ops of it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from gradguard.tape import apply, machine, reads
+from gradguard.tape.apply import Call
+from gradguard.tape.domain import Place, Tensor, Write, both, either
+from gradguard.tape.frame import Frame
+from gradguard.tape.run import Run
+from gradguard.tape.values import ArrayV, Sym, Value
+
+
+class _Missing:
+    """The table has no row, or no form that fits."""
+
+
+MISSING = _Missing()
+
+
+def call_op(run: Run, frame: Frame, path: str, call: Call, node: ast.AST, *, kind: str = "op", name: str = "") -> Value:
+    """Run the op of that public name, or MISSING."""
+    op = run.table.op(path)
+    if op is None:
+        return MISSING
+    chosen = apply.choose(run, op, call)
+    if chosen is None:
+        return MISSING
+    form, bound = chosen
+    spelled = name or _plain(path.rpartition(".")[2])
+    if form.reads:
+        for tensor in (*bound.tensors("self"), *bound.tensors("input"))[:1]:
+            if apply.holds(run, form.reads, bound) is not False:
+                reads.host_read(run, frame, node, spelled, tensor, implicit=spelled not in EXPLICIT)
+    return apply.apply(run, op, form, bound, call.place, name=spelled, kind=kind)
+
+
+def _plain(name: str) -> str:
+    """`__add__` is called `add`, `add_` stays."""
+    return name.strip("_") if name.startswith("__") else name
+
+
+EXPLICIT = frozenset({"item", "tolist", "cpu", "numpy"})
+
+
+def unknown_op(run: Run, call: Call, name: str) -> Value:
+    """An op without a row: it may need any of its arguments, so nothing is certain."""
+    inputs = [t for value in (*call.args, *call.kwargs.values()) for t in apply.tensors_in(value)]
+    made = run.tensor(call.place)
+    needs = machine.requires(run, inputs)
+    made.contiguous = None
+    made.device = inputs[0].device if inputs else None
+    if needs is not False:
+        node = machine.record(run, name, call.place, inputs, certain=needs is True, frees=None)
+        made.node = node
+        made.requires_grad = needs
+        made.leaf = False if needs else None
+    made.sure = False
+    return made
+
+
+def index_copy_out(run: Run, owner: Tensor, indices: Sequence[Tensor], place: Place, node: ast.AST) -> Tensor:
+    """`x[i]` with a tensor, list or mask: a copy whose node keeps the indices."""
+    made = run.tensor(place)
+    made.dtype, made.device = owner.dtype, owner.device
+    needs = machine.requires(run, (owner,))
+    if needs is not False:
+        recorded = machine.record(run, "index", place, (owner,), certain=needs is True, frees=True)
+        for index in indices:
+            machine.save(run, recorded, "indices", index, why="where the gradient is put back", expr=node)
+        made.node, made.requires_grad, made.leaf = recorded, needs, False if needs else None
+    return made
+
+
+def setitem(
+    run: Run, frame: Frame, owner: Tensor, indices: list[Tensor], value: Value, place: Place, node: ast.Subscript, *, masked: bool
+) -> None:
+    """`x[i] = v`: a copy into a view of `x`, or an `index_put_` that keeps its indices."""
+    sources = apply.tensors_in(value)
+    needs = machine.requires(run, (owner, *sources))
+    if isinstance(value, Sym) and value.tensor is None and value.kind == "any" and not value.data:
+        needs = either(needs, both(run.modes.grad, None))
+    certain = True
+    if not machine.write(run, owner, place, "[...] =", sources=sources, kind="setitem", certain=certain, expr=node):
+        return
+    if needs is False:
+        return
+    scalar = masked and not sources
+    recorded = machine.record(run, "index_put_" if indices else "copy_slices", place, (owner, *sources), certain=needs is True)
+    if indices:
+        recorded.frees = True
+        for index in indices:
+            machine.save(run, recorded, "mask" if scalar else "indices", index, why="where the gradient goes", expr=node.slice)
+    machine.rebase(run, owner, recorded)
+
+
+def array_write(run: Run, frame: Frame, array: ArrayV, node: ast.AST, op: str) -> None:
+    """A NumPy write into memory that a tensor shares: the version counter does not see it."""
+    target = array.memory_of
+    if target is None:
+        return
+    place = run.place(frame, run.statement or node)
+    done = Write(place, op, target, counted=False, kind="numpy", statement=run.statement, via=machine.source_text(node))
+    done.order = run.tick()
+    done.iterations = run.iterations()
+    target.memory.writes.append(done)

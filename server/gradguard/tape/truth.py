@@ -1,0 +1,55 @@
+"""Truth of abstract values, and the structural keys by which conditions are remembered."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+
+from gradguard.tape import reads
+from gradguard.tape.domain import Tensor
+from gradguard.tape.frame import Frame
+from gradguard.tape.run import Run
+from gradguard.tape.values import ArrayV, DictV, ListV, Sym, TupleV, Value
+
+
+def key_of(value: Value) -> Hashable:
+    """A key that is equal for values known to be equal."""
+    if isinstance(value, Sym):
+        return value.key
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+        return (type(value).__name__, value)
+    if isinstance(value, Tensor):
+        return ("t", value.number, value.counter.value)
+    if isinstance(value, TupleV):
+        return ("tuple", *(key_of(item) for item in value.items))
+    return ("id", id(value))
+
+
+def known_truth(value: Value) -> bool | None:
+    """Truth without asking anybody; None when it depends."""
+    if isinstance(value, (Sym, Tensor, ArrayV)):
+        return None
+    if isinstance(value, ListV):
+        return True if value.items else (None if value.open else False)
+    if isinstance(value, TupleV):
+        return bool(value.items)
+    if isinstance(value, DictV):
+        return True if value.items else (None if value.open else False)
+    if value is None or isinstance(value, (bool, int, float, str, bytes, complex)):
+        return bool(value)
+    return True
+
+
+def truth(run: Run, frame: Frame, value: Value, node: ast.AST, *, weak: bool = False) -> bool:
+    """Which way a condition goes on this path."""
+    known = known_truth(value)
+    if known is not None:
+        return known
+    if isinstance(value, Tensor):
+        reads.host_read(run, frame, node, "bool", value, implicit=True)
+        return run.oracle.decide(("bool", key_of(value)), weak=weak)
+    if isinstance(value, Sym):
+        if value.tensor is not None and value.kind == "tensor":
+            reads.host_read(run, frame, node, "bool", value.tensor, implicit=True)
+        return run.oracle.decide(value.key, weak=weak)
+    return run.oracle.decide(("bool", key_of(value)), weak=weak)

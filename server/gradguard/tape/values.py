@@ -1,0 +1,212 @@
+"""Abstract Python values.
+
+Plain constants (numbers, strings, None, booleans) stand for themselves. Everything whose identity matters is
+an object of its own, created anew on each path, so that the interpreter may simply mutate it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gradguard.tape.domain import Place, Tensor
+
+if TYPE_CHECKING:
+    from gradguard.tape.frame import Frame, Namespace
+
+Value = Any
+"""Any abstract value: a Python constant or one of the classes of this file, or a Tensor."""
+
+
+class Sym:
+    """A value that is not known.
+
+    `key` is structural, so that the same condition asked twice is answered the same way: `step % 10 == 0`
+    over the same `step` has the same key both times.
+    """
+
+    __slots__ = ("data", "facts", "key", "kind", "tensor", "text")
+
+    def __init__(self, key: tuple[object, ...], kind: str = "any", *, data: bool = False, text: str = "") -> None:
+        self.key = key
+        self.kind = kind
+        """`any`, `number`, `int`, `str`, `bool`, `module`, `tensor`, `index`, `optimizer`, `device`, `dtype`."""
+        self.data = data
+        """Comes out of a data loader or another source that never requires grad."""
+        self.tensor: Tensor | None = None
+        self.facts: dict[str, Value] = {}
+        self.text = text
+
+
+@dataclass(slots=True, eq=False)
+class ListV:
+    """A list; `open` when it may hold more than the known items."""
+
+    items: list[Value] = field(default_factory=list)
+    open: bool = False
+    made: Place | None = None
+    kind: str = "list"
+    """`list`, `set`, `deque`, `modules`, `parameters`."""
+    maxlen: Value = None
+    escaped: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class TupleV:
+    """A tuple, or a named tuple when `names` is set."""
+
+    items: tuple[Value, ...] = ()
+    names: tuple[str, ...] = ()
+    open: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class DictV:
+    """A dictionary keyed by constants or by the identity of objects."""
+
+    items: dict[object, tuple[Value, Value]] = field(default_factory=dict)
+    """key token -> (key value, value)"""
+    open: bool = False
+    made: Place | None = None
+    factory: Value = None
+    kind: str = "dict"
+    escaped: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class FunctionV:
+    """A function, lambda or method written in the workspace."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    name: str
+    scope: Frame | None
+    namespace: Namespace
+    defaults: dict[str, Value] = field(default_factory=dict)
+    owner: ClassV | None = None
+    modes: tuple[str, ...] = ()
+    """Grad modes set by decorators: `no_grad`, `enable_grad`, `inference_mode`."""
+    kind: str = "function"
+    """`function`, `staticmethod`, `classmethod`, `property`, `contextmanager`."""
+    compiled: bool = False
+    attributes: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class ClassV:
+    """A class written in the workspace."""
+
+    name: str
+    bases: list[Value]
+    attributes: dict[str, Value]
+    node: ast.ClassDef | None = None
+    namespace: Namespace | None = None
+    dataclass: bool = False
+    fields: list[tuple[str, Value]] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Instance:
+    """An object of a workspace class, or of a torch class (`cls` is then a TorchName)."""
+
+    cls: Value
+    attributes: dict[str, Value] = field(default_factory=dict)
+    made: Place | None = None
+    escaped: bool = False
+    training: Value = True
+    hooks: list[tuple[str, Value, Place]] = field(default_factory=list)
+    compiled: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Method:
+    """A function bound to its receiver."""
+
+    receiver: Value
+    function: Value
+
+
+@dataclass(slots=True, eq=False)
+class BuiltinMethod:
+    """A method of a built-in or torch object, by name."""
+
+    receiver: Value
+    name: str
+
+
+@dataclass(slots=True, eq=False)
+class SuperV:
+    """`super()` inside a method."""
+
+    receiver: Value
+    after: ClassV | None
+
+
+@dataclass(slots=True, frozen=True)
+class TorchName:
+    """A name that lives in torch: `torch.nn.functional.relu`."""
+
+    path: str
+
+
+@dataclass(slots=True, frozen=True)
+class External:
+    """A name of a library that is not read: `numpy.array`, `os.path.join`, a builtin as `builtins.len`."""
+
+    path: str
+
+
+@dataclass(slots=True, eq=False)
+class PartialV:
+    """`functools.partial`."""
+
+    function: Value
+    args: tuple[Value, ...]
+    kwargs: dict[str, Value]
+
+
+@dataclass(slots=True, eq=False)
+class ModuleV:
+    """An imported module of the workspace."""
+
+    namespace: Namespace
+
+
+@dataclass(slots=True, eq=False)
+class NativeV:
+    """A callable of the engine itself (a decorator's wrapper, a hook handle, ...)."""
+
+    call: Callable[..., Value]
+    name: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class IteratorV:
+    """Something that can be iterated once; `exact` when it ends exactly where torch's would."""
+
+    source: Iterator[Value]
+    exact: bool = True
+    data: bool = False
+    kind: str = ""
+    length: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class ContextV:
+    """A context manager the engine knows: a grad mode, or one without effect."""
+
+    mode: str
+    """`no_grad`, `enable_grad`, `inference_mode`, `set_grad`, `autocast`, `saved_hooks`, or empty."""
+    flag: Value = True
+    value: Value = None
+    saved: Value = None
+    place: Place | None = None
+
+
+@dataclass(slots=True, eq=False)
+class ArrayV:
+    """A NumPy array; `memory_of` when it shares a tensor's bytes."""
+
+    memory_of: Tensor | None = None
+    dtype: str | None = None
