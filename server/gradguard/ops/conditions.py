@@ -18,11 +18,11 @@ from gradguard.ops.model import Condition
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """One fact: `role` (requires grad), `name=literal`, `name!=literal`, `*`, `?`, or an alias fact."""
+    """One fact: `role` (requires grad), `!role`, `name=literal`, `name!=literal`, `*`, `?`, or an alias fact."""
 
     name: str
     relation: str = ""
-    """`=`, `!=`, or empty for a plain name."""
+    """`=`, `!=`, `!` for a role that must not require grad, or empty for a plain name."""
     value: Any = None
 
 
@@ -38,7 +38,8 @@ def parse(clause: str) -> tuple[Atom, ...]:
     for text in clause.split(" & "):
         m = _ATOM.fullmatch(text.strip())
         if m is None:
-            atoms.append(Atom(text.strip()))
+            name = text.strip()
+            atoms.append(Atom(name[1:], "!") if name.startswith("!") else Atom(name))
             continue
         try:
             value = ast.literal_eval(m["value"])

@@ -1,92 +1,140 @@
-"""Builds the shipped op data: `python -m gradguard.ops.generate [--check] [--out FILE]`."""
+"""Builds the shipped op data: `python -m gradguard.ops.generate`."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Iterable
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from gradguard.ops import codec, generate_native
-from gradguard.ops.generate_names import public_callables
-from gradguard.ops.model import Form, ModuleRow, Op
-from gradguard.ops.roles import rename
+from gradguard.ops import generate_native, generate_run, shipped
+from gradguard.ops.generate_forms import Draft, drafts
+from gradguard.ops.generate_names import Function, properties, public_callables
+from gradguard.ops.generate_native import NativeForm
+from gradguard.ops.model import Form, Op
+from gradguard.ops.observe_rows import learn_form, refine, watch
 
 DATA = Path(__file__).parent / "data"
+
+
+@dataclass(slots=True)
+class Made:
+    """A row with how it came about."""
+
+    op: Op
+    disagreements: list[str] = field(default_factory=list)
+    calls: int = 0
+    refusals: list[str] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m gradguard.ops.generate", description=__doc__)
     parser.add_argument("--out", type=Path, help="file to write (default: the shipped data of this torch)")
+    parser.add_argument("--jobs", type=int, default=2, help="worker processes (default: %(default)s)")
+    parser.add_argument(
+        "--only", default="", help="only names that contain this text, printed instead of written"
+    )
     options = parser.parse_args(argv)
     version = ".".join(torch.__version__.split(".")[:2])
-    ops = stage_one()
-    text = serialise(ops, [])
+    names = [n for n in sorted(callables()) if options.only in n]
+    made: list[Made] = []
+    for name, result, error in generate_run.over(names, make, options.jobs):
+        if result is None:
+            print(f"{name}: no row: {error}", file=sys.stderr)
+        else:
+            made.append(result)
+    report(made)
+    text = shipped.serialise([m.op for m in made if m.op.forms], [])
+    if options.only:
+        print(text)
+        return 0
     out: Path = options.out or DATA / f"{version}.jsonl"
     out.parent.mkdir(exist_ok=True)
     out.write_text(text, encoding="utf-8")
-    print(f"{out}: {len(ops)} rows, {len(text.encode())} bytes", file=sys.stderr)
+    print(f"{out}: {len(text.encode())} bytes", file=sys.stderr)
     return 0
 
 
-def stage_one() -> list[Op]:
-    native = generate_native.load()
-    callables = public_callables()
-    ops: list[Op] = []
-    for name, function in callables.items():
-        short = name.rsplit(".", 1)[-1]
-        forms = native.get(name)
-        if forms is None and getattr(torch._C._nn, short, None) is function:
-            forms = native.get(f"torch._C._nn.{short}")
-        if (
-            forms is None
-            and name.startswith("torch.nn.functional.")
-            and getattr(torch, short, None) is function
-        ):
-            forms = native.get(f"torch.{short}")
-        if forms is None and name.startswith("operator."):
-            short = f"__{short.strip('_')}__"
-        if forms is None and short.startswith("__"):
-            bare = short.strip("_")
-            method = {"truediv": "div", "radd": "add", "rmul": "mul"}.get(bare, bare)
-            for candidate in (method, f"{method[1:]}_" if method.startswith("i") else ""):
-                forms = forms or native.get(f"Tensor.{candidate}")
-        if forms and not any(f.composite for f in forms):
-            ops.append(Op(name, forms=tuple(f.form for f in forms)))
-    return ops
+@lru_cache(maxsize=1)
+def callables() -> dict[str, Function]:
+    return {**public_callables(), **properties()}
 
 
-def serialise(ops: Iterable[Op], modules: Iterable[ModuleRow]) -> str:
-    """Rows of equal content share one line; the first line names them."""
-    lines: dict[str, list[str]] = {}
-    for op in sorted(ops, key=lambda o: o.name):
-        row = codec.encode_op(replace(op, forms=tuple(_with_self(f) for f in op.forms)))
-        if _shares(op):
-            row["first"] = "input"
-        del row["name"], row["names"]
-        lines.setdefault(_dump(row), []).append(op.name)
-    for module in sorted(modules, key=lambda m: m.name):
-        lines[_dump(codec.encode_module(module))] = [module.name]
-    index = {"rows": list(lines.values())}
-    return "\n".join([_dump(index), *lines]) + "\n"
+@lru_cache(maxsize=1)
+def native() -> dict[str, list[NativeForm]]:
+    return generate_native.load()
 
 
-def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def make(name: str) -> Made:
+    """The row of one public callable, from what the generator says and from what torch does."""
+    function = callables()[name]
+    found = drafts(name, function, native())
+    watched, refusals = watch(function, [d.form for d in found], name)
+    made = Made(Op(name), refusals=refusals[:1])
+    forms: list[Form] = []
+    for draft, calls in zip(found, watched):
+        form = replace(draft.form, params=refine(draft.form.params, calls))
+        learned = learn_form(form, calls, native=draft.told)
+        made.calls += learned.calls
+        made.disagreements += learned.disagreements
+        for one in learned.forms:
+            if one.unobserved and not draft.told:
+                made.dropped.append(", ".join(p.name for p in one.params))
+            else:
+                forms.append(one)
+    made.op = replace(made.op, forms=tuple(forms), **_partners(name))
+    return made
 
 
-def _shares(op: Op) -> bool:
-    """Whether the row can be stored under `self` for a method and a function alike."""
-    return all(f.params and f.params[0].name in ("self", "input") for f in op.forms)
+def _partners(name: str) -> dict[str, str]:
+    """The in-place partner of a name, or the name that an in-place one is the partner of."""
+    head, _, last = name.rpartition(".")
+    known = callables()
+    if last.startswith("__"):
+        bare = last.strip("_")
+        if f"{head}.__i{bare}__" in known:
+            return {"inplace": f"{head}.__i{bare}__"}
+        return (
+            {"inplace_of": f"{head}.__{bare[1:]}__"}
+            if bare[0] == "i" and f"{head}.__{bare[1:]}__" in known
+            else {}
+        )
+    if head == "operator":
+        if f"operator.i{last.strip('_')}" in known:
+            return {"inplace": f"operator.i{last.strip('_')}"}
+        outer = next((n for n in (last[1:], f"{last[1:]}_") if f"operator.{n}" in known), "")
+        return {"inplace_of": f"operator.{outer}"} if last[0] == "i" and outer else {}
+    if last.endswith("_"):
+        return {"inplace_of": f"{head}.{last[:-1]}"} if f"{head}.{last[:-1]}" in known else {}
+    return {"inplace": f"{head}.{last}_"} if f"{head}.{last}_" in known else {}
 
 
-def _with_self(form: Form) -> Form:
-    return rename(form, "input", "self") if form.params and form.params[0].name == "input" else form
+def report(made: list[Made]) -> None:
+    """What a maintainer should look at, on stderr."""
+    for m in made:
+        for text in m.disagreements:
+            print(f"{m.op.name}: {text}", file=sys.stderr)
+    for m in made:
+        if m.dropped:
+            why = m.refusals[0] if m.refusals else "no sample"
+            print(f"{m.op.name}: form not observed, left out: ({m.dropped}): {why[:100]}", file=sys.stderr)
+    sources = Counter(form.source for m in made for form in m.op.forms)
+    unobserved = sum(bool(form.unobserved) for m in made for form in m.op.forms)
+    print(
+        f"{sum(bool(m.op.forms) for m in made)} callables of {len(made)}, forms {dict(sources)}, "
+        f"{unobserved} not observed, {sum(m.calls for m in made)} calls, "
+        f"{sum(len(m.disagreements) for m in made)} disagreements",
+        file=sys.stderr,
+    )
+
+
+def draft_forms(name: str) -> list[Draft]:
+    return drafts(name, callables()[name], native())
 
 
 if __name__ == "__main__":

@@ -14,13 +14,14 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torchgen
 from torchgen.api import cpp
 from torchgen.api.autograd import (
     NativeFunctionWithDifferentiabilityInfo,
+    dispatch_strategy,
     gen_differentiable_outputs,
     match_differentiability_info,
 )
@@ -52,6 +53,10 @@ NUMBERS_AS_TENSORS = frozenset(
     for suffix in ("", "_")
 )
 """Functions whose tensor parameter takes a Python number, as torch's argument parser lists them."""
+
+
+NOT_IMPLEMENTED = "not implemented"
+"""Stands for the formula where torch records a node whose backward raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +135,9 @@ def _params(signature: Any, method: bool, *, out: bool) -> tuple[Param, ...]:
     if out and not method:
         kind = Kind.TENSORS if len(signature.output_args.outputs) > 1 else Kind.TENSOR
         params.append(Param("out", kind, "None", keyword_only=True, optional=True))
+    positional = [i for i, p in enumerate(params) if not p.keyword_only and p.name != "self"]
+    if len(positional) == 1 and params[positional[0]].kind is Kind.INTS:
+        params[positional[0]] = replace(params[positional[0]], variadic=True)
     return tuple(params)
 
 
@@ -233,7 +241,17 @@ def _facts(fn: NativeFunctionWithDifferentiabilityInfo, params: tuple[Param, ...
             role for name, role in zip(cpp.return_names(f), roles.results) if name not in kept and not is_list
         )
     elif not composite:
-        nondifferentiable = results
+        with native_function_manager(f):
+            outputs = gen_differentiable_outputs(fn)
+        inputs = [n for n in roles.argument_names if n in roles.tensors]
+        refused = base in DONT_REQUIRE_DERIVATIVE or f.func.kind() is SchemaKind.out
+        if outputs and inputs and not refused and dispatch_strategy(fn) == "use_derived":
+            # torch records a node all the same; its backward raises.
+            recorded = True
+            differentiable = tuple(roles.of(n) for n in inputs)
+            formulas = tuple((role, NOT_IMPLEMENTED) for role in differentiable)
+        else:
+            nondifferentiable = results
     form = Form(
         params=params,
         results=results,
@@ -258,6 +276,9 @@ class _Roles:
 
     def __init__(self, f: NativeFunction, params: tuple[Param, ...], first: str) -> None:
         self.argument_names = [a.name for a in f.func.arguments.flat_non_out]
+        self.tensors = {
+            a.name for a in f.func.arguments.flat_non_out if _kind(a.type)[0] in (Kind.TENSOR, Kind.TENSORS)
+        }
         # `deprecated.yaml` renames nothing that is a tensor, so names agree with the schema's but for `self`.
         known = {p.name for p in params}
         self._first = "self" if "self" in known else first
@@ -271,7 +292,7 @@ class _Roles:
             self.results = tuple(f"result{i}" for i in range(len(returns)))
         named = [r.name for r in returns]
         self.fields = tuple(str(n) for n in named) if len(named) > 1 and all(named) else ()
-        self._results = {name: role for name, role in zip(cpp.return_names(f), self.results)}
+        self._results = dict(zip(cpp.return_names(f), self.results))
 
     def of(self, name: str) -> str:
         return self._first if name == "self" else name
@@ -294,7 +315,7 @@ def _saves(f: NativeFunction, info: Any, roles: _Roles) -> tuple[tuple[Saved, ..
     }
     for attribute in info.all_saved_inputs:
         name = _attribute_name(attribute)
-        if name not in tensors:
+        if name not in roles.tensors:
             continue
         guard = None if lists else _guard(attribute, name, info, with_derivative)
         condition: Condition = ALWAYS if guard is None else tuple(roles.of(g) for g in guard)

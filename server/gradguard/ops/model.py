@@ -14,6 +14,7 @@ Conditions are written in a small language so that the data stays readable. A co
 
     *                 always (whenever a node is recorded at all)
     other             the tensor in role `other` requires grad (grad mode on)
+    !other            it does not require grad, or is not given
     p=2  p!=2         the argument equals / differs from that Python literal (None: not given)
     self.training=True  the attribute of the module equals that literal
     input.ndim=2      the tensor in role `input` has that many dimensions (also `!=`)
@@ -46,6 +47,10 @@ class Kind(str, Enum):
     STR = "str"
     DTYPE = "dtype"
     ANY = "any"
+    SLICES = "slices"
+    """An index that gives a view: a number, a slice, None, `...`, or a tuple of these."""
+    MASK = "mask"
+    """A tensor of bool or uint8 used as an index."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,8 @@ class Seen:
     results: tuple[str, ...] = ()
     list_result: bool = False
     field_names: tuple[str, ...] = ()
+    floating: bool = False
+    """Some result could require grad by its dtype, or there is none."""
     recorded: bool = False
     differentiable_results: frozenset[str] = frozenset()
     saved: frozenset[str] = frozenset()
@@ -153,8 +155,9 @@ def observe(call: Caller, arguments: Arguments, grads: frozenset[str], seed: int
     results, roles, is_list, names = result_roles(out)
     seen = Seen(grads, roles, is_list, names)
     seen.differentiable_results = frozenset(role for role, t in results if t.requires_grad)
+    seen.floating = not results or any(can_require_grad(t) for _, t in results)
     outputs = [t for _, t in results if t.requires_grad]
-    outputs += [t for (_, t), node in zip(held, nodes) if t.grad_fn is not node]
+    outputs += [t for (_, t), node in zip(held, nodes) if t.requires_grad and t.grad_fn is not node]
     seen.recorded = bool(outputs)
     seen.frees = seen.recorded and (bool(kept) or _raises_twice(call, arguments, grads, seed))
     seen.counted = frozenset(name for (name, t), (version, _) in zip(held, before) if t._version != version)
@@ -182,7 +185,7 @@ def _raises_twice(call: Caller, arguments: Arguments, grads: frozenset[str], see
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = [t for _, t in result_roles(call(values))[0] if t.requires_grad]
-        results += [t for t, node in zip(held, nodes) if t.grad_fn is not node]
+        results += [t for t, node in zip(held, nodes) if t.requires_grad and t.grad_fn is not node]
         for output in results[:1]:
             edges = [torch.autograd.graph.GradientEdge(n, 0) for n in nodes if n is not None]
             try:
@@ -196,7 +199,7 @@ def _raises_twice(call: Caller, arguments: Arguments, grads: frozenset[str], see
 
 
 def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
-    if a.shape != b.shape or a.dtype != b.dtype or a.layout != torch.strided:
+    if a.shape != b.shape or a.dtype != b.dtype or a.layout != torch.strided or a.is_meta:
         return a.shape == b.shape
     if a.is_floating_point() or a.is_complex():
         return bool(torch.allclose(a.detach(), b, rtol=0, atol=0, equal_nan=True))
@@ -318,9 +321,16 @@ class _Reads(TorchDispatchMode):
         self.seen = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if any(tag in func.tags for tag in _READING_TAGS):
+        if _is_indexing(func):
+            # Tagged for the sake of masks; with integer tensors the shape is known beforehand.
+            self.seen |= any(t.dtype in (torch.bool, torch.uint8) for t in tensors_in(args[1]))
+        elif any(tag in func.tags for tag in _READING_TAGS):
             self.seen = True
         return func(*args, **(kwargs or {}))
+
+
+def _is_indexing(func: Any) -> bool:
+    return func.__name__.startswith(("index.", "index_put", "_index_put", "_unsafe_index"))
 
 
 def reads_back(call: Caller, arguments: Arguments, seed: int = 0) -> bool:

@@ -32,6 +32,11 @@ def accepts(kind: Kind, value: Any) -> bool:
         return isinstance(value, str)
     if kind is Kind.DTYPE:
         return isinstance(value, torch.dtype)
+    if kind is Kind.SLICES:
+        parts = value if isinstance(value, tuple) else (value,)
+        return all(p is None or p is Ellipsis or isinstance(p, (int, slice)) for p in parts)
+    if kind is Kind.MASK:
+        return isinstance(value, torch.Tensor) and value.dtype in (torch.bool, torch.uint8)
     return True
 
 
@@ -80,7 +85,7 @@ def caller(function: Callable[..., Any], form: Form) -> Callable[[Mapping[str, A
                 continue
             if param.variadic and param.kind is Kind.TENSORS:
                 positional.extend(values[param.name])
-            elif gap or param.keyword_only:
+            elif gap or param.keyword_only or (param.default is not None and not param.variadic):
                 named[param.name] = values[param.name]
             else:
                 positional.append(values[param.name])

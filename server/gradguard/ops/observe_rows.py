@@ -1,0 +1,392 @@
+"""One public callable: called in many ways, and the row that what was seen amounts to."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from gradguard.ops import observe, observe_extra, observe_samples
+from gradguard.ops.model import ALWAYS, NEVER, Alias, AliasKind, Condition, Form, Kind, Param, Saved, Write
+from gradguard.ops.observe import Refused, Seen, can_require_grad, tensors_in
+from gradguard.ops.observe_bind import bind, caller, default_of
+from gradguard.ops.observe_learn import GIVEN, Example, Facts, agrees, learn
+
+CALLS_A_FORM = 28
+VARIED_CALLS = 8
+SUBSETS = 8
+
+
+@dataclass(slots=True)
+class Watched:
+    """One way of calling, with what was seen for each set of roles that require grad."""
+
+    values: dict[str, Any]
+    seen: list[Seen] = field(default_factory=list)
+    reads: bool = False
+    contiguous: bool = True
+
+
+@dataclass(slots=True)
+class Learned:
+    """A form with its facts, and what does not fit."""
+
+    forms: list[Form]
+    disagreements: list[str] = field(default_factory=list)
+    calls: int = 0
+    refusals: list[str] = field(default_factory=list)
+
+
+def watch(
+    function: Callable[..., Any], forms: Sequence[Form], name: str
+) -> tuple[list[list[Watched]], list[str]]:
+    """Calls of each form, in the order of the forms, and texts of the refusals met."""
+    by_form: list[list[dict[str, Any]]] = [[] for _ in forms]
+    observe_samples.seed(0)
+    known = observe_extra.samples(name)
+    for args, kwargs in [*known, *observe_samples.samples(name, CALLS_A_FORM * 2)]:
+        for index, form in enumerate(forms):
+            values = bind(form, args, kwargs)
+            if values is not None:
+                by_form[index].append(values)
+                break
+    watched: list[list[Watched]] = []
+    refusals: list[str] = []
+    for form, calls in zip(forms, by_form):
+        watched.append(_watch_form(function, form, calls, refusals))
+    return watched, refusals
+
+
+def _watch_form(
+    function: Callable[..., Any], form: Form, calls: list[dict[str, Any]], refusals: list[str]
+) -> list[Watched]:
+    out: list[Watched] = []
+    call = caller(function, form)
+
+    def attempt(values: dict[str, Any], *, contiguous: bool = True) -> bool:
+        try:
+            out.append(_watch_call(call, values, contiguous=contiguous))
+        except Refused as refusal:
+            refusals.append(str(refusal))
+            return False
+        return True
+
+    calls = _spread(calls, CALLS_A_FORM)
+    for values in calls:
+        attempt(values)
+    if len(out) < 3:
+        observe_samples.seed(0)
+        for values in observe_samples.plain(form):
+            attempt(values)
+            if len(out) >= 6:
+                break
+    for watched in out[:VARIED_CALLS]:
+        for values in itertools.islice(observe_samples.variations(form, watched.values), 12):
+            attempt(values)
+    if any(s.aliases for w in out for s in w.seen):
+        for watched in out[:12]:
+            moved = {k: observe_samples.noncontiguous(v) for k, v in watched.values.items()}
+            attempt(moved, contiguous=False)
+    return out
+
+
+def _spread(calls: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
+    if len(calls) <= limit:
+        return calls
+    step = len(calls) / limit
+    return [calls[int(i * step)] for i in range(limit)]
+
+
+def _watch_call(call: observe.Caller, values: dict[str, Any], *, contiguous: bool) -> Watched:
+    roles = [n for n, v in values.items() if any(can_require_grad(t) for t in tensors_in(v))]
+    watched = Watched(values, contiguous=contiguous)
+    watched.seen.append(observe.observe(call, values, frozenset()))
+    able = []
+    for role in roles:
+        try:
+            watched.seen.append(observe.observe(call, values, frozenset((role,))))
+        except Refused:
+            continue  # torch does not differentiate with respect to this argument
+        able.append(role)
+    for grads in subsets(able):
+        if len(grads) > 1:
+            watched.seen.append(observe.observe(call, values, grads))
+    watched.reads = observe.reads_back(call, values)
+    return watched
+
+
+def subsets(roles: Sequence[str]) -> Iterator[frozenset[str]]:
+    """Who requires grad: nobody, each alone, all, and every mixture while there are few."""
+    chosen: dict[frozenset[str], None] = {frozenset(): None, frozenset(roles): None}
+    for role in roles:
+        chosen[frozenset((role,))] = None
+    for size in range(2, len(roles)):
+        for combo in itertools.combinations(roles, size):
+            chosen[frozenset(combo)] = None
+    return itertools.islice(iter(chosen), SUBSETS + len(roles))
+
+
+# --- what the calls amount to --------------------------------------------------------------------------------------
+
+
+def learn_form(form: Form, watched: Sequence[Watched], *, native: bool) -> Learned:
+    """The form with what was seen. `native` says that the form already holds what torch's generator says."""
+    usable = [w for w in watched if w.seen]
+    if not usable:
+        return Learned([replace(form, unobserved="no sample that torch accepts")])
+    groups = _by_structure(form, usable)
+    result = Learned([], calls=len(usable))
+    for given, results, is_list, names, members in groups:
+        shaped = replace(
+            form, given=given, results=results, list_result=is_list, field_names=names or form.field_names
+        )
+        if len(results) < 2:
+            shaped = replace(shaped, field_names=())
+        result.forms.append(_facts(shaped, members, native and len(groups) == 1, result.disagreements))
+    return result
+
+
+Structure = tuple[Condition, tuple[str, ...], bool, tuple[str, ...], list[Watched]]
+
+
+def _by_structure(form: Form, watched: list[Watched]) -> list[Structure]:
+    """Calls grouped by what comes back: one tensor, a tuple of some length, a list."""
+    kinds: dict[tuple[tuple[str, ...], bool], list[Watched]] = {}
+    for w in watched:
+        kinds.setdefault((w.seen[0].results, w.seen[0].list_result), []).append(w)
+    names = max((w.seen[0].field_names for w in watched), key=len)
+    lengths = {len(roles) for roles, _ in kinds}
+    tuples = len(kinds) > 1 and all(len(r) > 0 and r != ("result",) or is_list for r, is_list in kinds)
+    if form.list_result or (tuples and len(lengths) > 1 and not names and _any_length(kinds)):
+        for w in watched:
+            for seen in w.seen:
+                _as_list(seen)
+        return [(ALWAYS, ("result",), True, (), watched)]
+    if len(kinds) == 1:
+        (roles, is_list), members = next(iter(kinds.items()))
+        return [(ALWAYS, roles, is_list, names, members)]
+    out: list[Structure] = []
+    for (roles, is_list), members in kinds.items():
+        chosen = {id(w) for w in members}
+        examples = [(arguments_only(form, w), id(w) in chosen) for w in watched]
+        out.append((learn(examples), roles, is_list, members[0].seen[0].field_names, members))
+    return out
+
+
+def _any_length(kinds: dict[tuple[tuple[str, ...], bool], list[Watched]]) -> bool:
+    """Whether the length of the tuple follows sizes, not flags: three lengths or more, or a list among them."""
+    return len(kinds) >= 3 or any(is_list for _, is_list in kinds)
+
+
+def _as_list(seen: Seen) -> None:
+    def one(role: str) -> str:
+        return "result" if role.startswith("result") else role
+
+    seen.results, seen.list_result, seen.field_names = ("result",), True, ()
+    seen.differentiable_results = frozenset(map(one, seen.differentiable_results))
+    seen.saved = frozenset(map(one, seen.saved))
+    seen.partly = frozenset(map(one, seen.partly))
+    seen.aliases = tuple(
+        {(one(a.result), a.of): replace(a, result=one(a.result)) for a in seen.aliases}.values()
+    )
+    seen.shapes = {(one(r), of): facts for (r, of), facts in seen.shapes.items()}
+
+
+def arguments_only(form: Form, watched: Watched) -> Facts:
+    literals: dict[str, Any] = {}
+    for param in form.params:
+        if param.name not in watched.values:
+            literals[param.name] = default_of(param)
+            continue
+        value = watched.values[param.name]
+        simple = value is None or isinstance(value, (bool, int, float, str))
+        literals[param.name] = value if simple else GIVEN
+    ndims = {n: v.ndim for n, v in watched.values.items() if isinstance(v, torch.Tensor)}
+    return Facts(frozenset(), literals, ndims)
+
+
+def facts_of(form: Form, watched: Watched, seen: Seen) -> Facts:
+    return replace(arguments_only(form, watched), grads=seen.grads)
+
+
+def _facts(form: Form, watched: list[Watched], native: bool, disagreements: list[str]) -> Form:
+    regular = [w for w in watched if w.contiguous]
+    pairs = [(w, s) for w in regular for s in w.seen]
+    every = [(w, s) for w in watched for s in w.seen]
+    # A call without floating tensors or whose results are all integers says nothing about gradients.
+    differentiable = tuple(
+        p.name for p in form.params if any(s.grads == {p.name} and _new_node(s) for _, s in every)
+    )
+    recording = [
+        (w, s) for w, s in every if s.grads & set(differentiable) and s.floating and not _handed_back(s)
+    ]
+    nodes = learn([(facts_of(form, w, s), _new_node(s)) for w, s in recording])
+    recorded = [(w, s) for w, s in pairs if _new_node(s)]
+    never = tuple(
+        role for role in form.results if not any(role in s.differentiable_results for _, s in every)
+    )
+    saved_roles = sorted({role for _, s in recorded for role in s.saved}, key=_role_order(form))
+    saves = []
+    for role in saved_roles:
+        examples = [
+            (facts_of(form, w, s), role in s.saved)
+            for w, s in recorded
+            if role.startswith("result") or any(True for _ in tensors_in(w.values.get(role)))
+        ]
+        condition = learn(examples)
+        if any(role in s.partly for _, s in recorded):
+            condition = tuple("?" if c == "*" else c if c.endswith("?") else f"{c} & ?" for c in condition)
+        saves.append(Saved(role, condition))
+    frees = learn([(facts_of(form, w, s), s.frees) for w, s in recorded]) if recorded else NEVER
+    seen_form = replace(
+        form,
+        nodes=nodes,
+        differentiable=differentiable,
+        nondifferentiable=never,
+        saves=tuple(saves),
+        frees=frees,
+        aliases=_aliases(form, watched),
+        writes=_writes(form, regular),
+        reads=learn([(arguments_only(form, w), w.reads) for w in regular]),
+        formulas=form.formulas,
+        source="observed",
+    )
+    if not native:
+        return seen_form
+    return _merge(form, seen_form, recorded, pairs, disagreements)
+
+
+def _new_node(seen: Seen) -> bool:
+    """Whether the call itself recorded: not when it only handed back its argument."""
+    if not seen.recorded:
+        return False
+    untouched = {a.result for a in seen.aliases if a.same and a.of not in seen.counted}
+    return (
+        bool(seen.differentiable_results - untouched) or not seen.results or not seen.differentiable_results
+    )
+
+
+def _handed_back(seen: Seen) -> bool:
+    """All results are arguments that the call did not write: nothing happened to record."""
+    untouched = {a.result for a in seen.aliases if a.same and a.of not in seen.counted}
+    return bool(untouched) and untouched >= set(seen.results)
+
+
+def _role_order(form: Form) -> Callable[[str], tuple[int, str]]:
+    order = {p.name: i for i, p in enumerate(form.params)}
+    return lambda role: (order.get(role, len(order)), role)
+
+
+def _merge(
+    told: Form,
+    seen: Form,
+    recorded: list[tuple[Watched, Seen]],
+    pairs: list[tuple[Watched, Seen]],
+    out: list[str],
+) -> Form:
+    """What the generator says where it agrees with what was seen; else what was seen, and a note of the difference."""
+    merged = replace(seen, source="both")
+    if seen.differentiable != told.differentiable:
+        if not set(seen.differentiable) <= set(told.differentiable):
+            out.append(f"differentiable: told {told.differentiable}, seen {seen.differentiable}")
+        elif told.nodes != NEVER:
+            merged = replace(merged, differentiable=told.differentiable)
+    if (told.nodes == NEVER) != (not any(_new_node(s) for _, s in pairs)):
+        out.append(f"records: told {bool(told.nodes)}, seen {not bool(told.nodes)}")
+    if not recorded:
+        # Nothing differentiable was tried; what the generator says is all there is.
+        return replace(
+            merged,
+            saves=told.saves,
+            frees=told.frees,
+            nodes=told.nodes,
+            nondifferentiable=told.nondifferentiable,
+        )
+    fine = True
+    told_saves = {s.role: s for s in told.saves}
+    for role in sorted({*told_saves, *(s.role for s in seen.saves)}):
+        examples: list[Example] = [
+            (facts_of(told, w, s), role in s.saved)
+            for w, s in recorded
+            if role.startswith("result") or any(True for _ in tensors_in(w.values.get(role)))
+        ]
+        condition = told_saves[role].when if role in told_saves else NEVER
+        if not agrees(condition, examples):
+            fine = False
+            now = next((s.when for s in seen.saves if s.role == role), NEVER)
+            out.append(f"saves {role}: told {condition}, seen {now}")
+    if fine:
+        merged = replace(merged, saves=told.saves)
+    if agrees(told.frees, [(facts_of(told, w, s), s.frees) for w, s in recorded]):
+        merged = replace(merged, frees=told.frees)
+    else:
+        out.append(f"frees: told {told.frees}, seen {seen.frees}")
+    told_writes = {w.role for w in told.writes if w.role != "out"}
+    if told_writes != {w.role for w in seen.writes if w.role != "out"}:
+        out.append(f"writes: told {sorted(told_writes)}, seen {[w.role for w in seen.writes]}")
+    return merged
+
+
+def _aliases(form: Form, watched: Sequence[Watched]) -> tuple[Alias, ...]:
+    found: dict[tuple[str, str], list[observe.SeenAlias]] = {}
+    for w in watched:
+        for s in w.seen:
+            for alias in s.aliases:
+                found.setdefault((alias.result, alias.of), []).append(alias)
+    out = [a for a in form.aliases if a.of == "out"]
+    for (role, of), aliases in found.items():
+        same: list[Example] = []
+        shared: list[Example] = []
+        for w in watched:
+            if not any(True for _ in tensors_in(w.values.get(of))):
+                continue
+            for s in w.seen:
+                now = next((a for a in s.aliases if (a.result, a.of) == (role, of)), None)
+                facts = replace(
+                    facts_of(form, w, s), grads=frozenset(), alias=s.shapes.get((role, of), frozenset())
+                )
+                same.append((facts, now is not None and now.same))
+                if now is None or not now.same:
+                    shared.append((facts, now is not None))
+        multi, expands = any(a.multi for a in aliases), any(a.expands for a in aliases)
+        condition = learn(same)
+        if condition:
+            out.append(Alias(role, of, AliasKind.SAME, condition))
+        condition = learn(shared)
+        if condition:
+            kind = AliasKind.VIEW if condition == ALWAYS else AliasKind.MAYBE
+            out.append(Alias(role, of, kind, condition, multi, expands))
+    return tuple(out)
+
+
+def _writes(form: Form, watched: Sequence[Watched]) -> tuple[Write, ...]:
+    out = [w for w in form.writes if w.role == "out"]
+    for param in form.params:
+        for counted in (True, False):
+            examples = [
+                (
+                    arguments_only(form, w),
+                    any(param.name in (s.counted if counted else s.uncounted) for s in w.seen),
+                )
+                for w in watched
+                if any(True for _ in tensors_in(w.values.get(param.name)))
+            ]
+            condition = learn(examples)
+            if condition:
+                out.append(Write(param.name, condition, counted))
+    return tuple(sorted(out, key=lambda w: w.role == "out"))
+
+
+def refine(params: tuple[Param, ...], watched: Sequence[Watched]) -> tuple[Param, ...]:
+    """Kinds that the signature leaves open, narrowed to what every call passed."""
+    out = []
+    for param in params:
+        values = [w.values[param.name] for w in watched if w.values.get(param.name) is not None]
+        kind = param.kind
+        if kind is Kind.ANY and values and all(isinstance(v, torch.Tensor) for v in values):
+            kind = Kind.TENSOR
+        out.append(replace(param, kind=kind))
+    return tuple(out)
