@@ -110,10 +110,12 @@ def bind(form: Form, call: Call) -> tuple[Bound | None, bool]:
             value, expr = call.args[index], call.exprs[index] if index < len(call.exprs) else None
             index += 1
             rest = call.args[index:]
-            if param.kind is Kind.INTS and rest and all(accepts_int(item) for item in (value, *rest)):
-                value = TupleV((value, *rest))
-                index = len(call.args)
-            elif param.variadic and param.kind is Kind.TENSORS and rest and not isinstance(value, (ListV, TupleV)):
+            if (param.kind is Kind.INTS and rest and all(accepts_int(item) for item in (value, *rest))) or (
+                param.variadic
+                and param.kind is Kind.TENSORS
+                and rest
+                and not isinstance(value, (ListV, TupleV))
+            ):
                 value = TupleV((value, *rest))
                 index = len(call.args)
         elif param.default is not None or param.optional or call.open_args:
@@ -148,14 +150,20 @@ def accepts(param: Param, value: Value) -> bool | None:
     if isinstance(value, Sym):
         return _accepts_unknown(kind, value)
     if kind is Kind.TENSOR:
-        return True if isinstance(value, Tensor) else (False if is_number(value) or isinstance(value, ArrayV) else None)
+        return (
+            True
+            if isinstance(value, Tensor)
+            else (False if is_number(value) or isinstance(value, ArrayV) else None)
+        )
     if kind is Kind.MASK:
         return _mask(value)
     if kind is Kind.SLICES:
         return _slices(value)
     if kind is Kind.TENSORS:
         if isinstance(value, (ListV, TupleV)):
-            return True if all(isinstance(item, (Tensor, Sym)) or item is None for item in value.items) else None
+            return (
+                True if all(isinstance(item, (Tensor, Sym)) or item is None for item in value.items) else None
+            )
         return False if isinstance(value, Tensor) else None
     if kind in (Kind.NUMBER, Kind.FLOAT, Kind.INT):
         if isinstance(value, float) and kind is Kind.INT:
@@ -164,7 +172,11 @@ def accepts(param: Param, value: Value) -> bool | None:
     if kind is Kind.INTS:
         if isinstance(value, (ListV, TupleV)):
             return None if any(isinstance(item, (float, str)) for item in value.items) else True
-        return True if isinstance(value, int) and not isinstance(value, bool) else (False if isinstance(value, Tensor) else None)
+        return (
+            True
+            if isinstance(value, int) and not isinstance(value, bool)
+            else (False if isinstance(value, Tensor) else None)
+        )
     if kind is Kind.BOOL:
         return True if isinstance(value, bool) else (False if isinstance(value, int) else None)
     if kind is Kind.STR:
@@ -207,7 +219,9 @@ def _accepts_unknown(kind: Kind, value: Sym) -> bool | None:
     return False
 
 
-def apply(run: Run, op: Op, form: Form, bound: Bound, place: Place, *, name: str = "", kind: str = "op") -> Value:
+def apply(
+    run: Run, op: Op, form: Form, bound: Bound, place: Place, *, name: str = "", kind: str = "op"
+) -> Value:
     """Run the form; the result is a Tensor, a tuple of them, or a value without tensors."""
     _coerce(run, op, form, bound)
     name = name or op.name.rpartition(".")[2]
@@ -225,17 +239,31 @@ def apply(run: Run, op: Op, form: Form, bound: Bound, place: Place, *, name: str
         for tensor in bound.tensors(w.role)
     ]
     for tensor, w, sure in targets:
-        if w.counted and w.role != "out" and not _writable(run, tensor, inputs, place, name, bound.exprs.get(w.role), kind, sure):
+        if (
+            w.counted
+            and w.role != "out"
+            and not _writable(run, tensor, inputs, place, name, bound.exprs.get(w.role), kind, sure)
+        ):
             return tensor
     node: Node | None = None
     if needs is not False:
-        node = machine.record(run, name, place, inputs, certain=needs is True, frees=holds(run, form.frees, bound))
+        node = machine.record(
+            run, name, place, inputs, certain=needs is True, frees=holds(run, form.frees, bound)
+        )
         _save(run, node, form, bound, place)
     written: set[int] = set()
     for tensor, w, sure in targets:
         how = "out" if w.role == "out" else kind if w.counted else "statistics"
         machine.write(
-            run, tensor, place, name, kind=how, counted=w.counted, certain=sure is True, expr=bound.exprs.get(w.role), checked=False
+            run,
+            tensor,
+            place,
+            name,
+            kind=how,
+            counted=w.counted,
+            certain=sure is True,
+            expr=bound.exprs.get(w.role),
+            checked=False,
         )
         written.add(tensor.number)
         if w.counted and w.role != "out":
@@ -247,9 +275,18 @@ def apply(run: Run, op: Op, form: Form, bound: Bound, place: Place, *, name: str
 
 
 def _writable(
-    run: Run, tensor: Tensor, inputs: list[Tensor], place: Place, name: str, expr: ast.AST | None, kind: str, sure: Tri
+    run: Run,
+    tensor: Tensor,
+    inputs: list[Tensor],
+    place: Place,
+    name: str,
+    expr: ast.AST | None,
+    kind: str,
+    sure: Tri,
 ) -> bool:
-    fact = machine.WriteFact(name, place, machine.source_text(expr) or tensor.bound_name, kind, True, run.statement)
+    fact = machine.WriteFact(
+        name, place, machine.source_text(expr) or tensor.bound_name, kind, True, run.statement
+    )
     return machine.check_write(run, tensor, machine.requires(run, (tensor, *inputs)), fact, sure is True)
 
 
@@ -295,7 +332,9 @@ def _save(run: Run, node: Node, form: Form, bound: Bound, place: Place) -> None:
             continue
         sure = kept is True and not run.modes.autocast
         for tensor in bound.tensors(saved.role):
-            machine.save(run, node, saved.role, tensor, certain=sure, why=saved.why, expr=bound.exprs.get(saved.role))
+            machine.save(
+                run, node, saved.role, tensor, certain=sure, why=saved.why, expr=bound.exprs.get(saved.role)
+            )
 
 
 def _save_results(run: Run, node: Node, form: Form, bound: Bound, result: Value, place: Place) -> None:
@@ -322,13 +361,18 @@ def _result_role(form: Form, role: str, result: Value) -> list[Tensor]:
     return []
 
 
-def _results(run: Run, op: Op, form: Form, bound: Bound, place: Place, node: Node | None, needs: Tri, name: str) -> Value:
+def _results(
+    run: Run, op: Op, form: Form, bound: Bound, place: Place, node: Node | None, needs: Tri, name: str
+) -> Value:
     if not form.results:
         return None
     if form.list_result:
         count = shapes.list_length(op.name, bound.values)
         alias = form.aliases[0] if form.aliases else None
-        made = tuple(_result(run, op, form, "result", bound, place, node, needs, name, alias) for _ in range(count or 3))
+        made = tuple(
+            _result(run, op, form, "result", bound, place, node, needs, name, alias)
+            for _ in range(count or 3)
+        )
         return TupleV(made, open=count is None)
     made_all = []
     for role in form.results:
@@ -340,7 +384,16 @@ def _results(run: Run, op: Op, form: Form, bound: Bound, place: Place, node: Nod
 
 
 def _result_of_aliases(
-    run: Run, op: Op, form: Form, role: str, bound: Bound, place: Place, node: Node | None, needs: Tri, name: str, aliases: list[Alias]
+    run: Run,
+    op: Op,
+    form: Form,
+    role: str,
+    bound: Bound,
+    place: Place,
+    node: Node | None,
+    needs: Tri,
+    name: str,
+    aliases: list[Alias],
 ) -> Value:
     for alias in aliases:
         sources = bound.tensors(alias.of)
@@ -382,20 +435,29 @@ def _result(
         made.requires_grad = needs
         made.leaf = False if needs else None
         made.node = node
-    tensors = [t for param in form.params if param.kind in (Kind.TENSOR, Kind.TENSORS) for t in bound.tensors(param.name)]
+    tensors = [
+        t
+        for param in form.params
+        if param.kind in (Kind.TENSOR, Kind.TENSORS)
+        for t in bound.tensors(param.name)
+    ]
     shapes.like(made, tensors, differentiable=role not in form.nondifferentiable)
     shapes.infer(op.name, made, bound.values, tensors[0] if tensors else None)
     made.sure = all(t.sure for t in tensors) if tensors else True
     return made
 
 
-def holds(run: Run, when: Condition, bound: Bound, *, source: Tensor | None = None, op: Op | None = None) -> Tri:
+def holds(
+    run: Run, when: Condition, bound: Bound, *, source: Tensor | None = None, op: Op | None = None
+) -> Tri:
     """Truth of a condition for these arguments."""
     if when == ("*",):
         return True
     if not when:
         return False
-    return either(*[both(*[_atom(run, atom, bound, source, op) for atom in clause]) for clause in _parse(when)])
+    return either(
+        *[both(*[_atom(run, atom, bound, source, op) for atom in clause]) for clause in _parse(when)]
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -451,7 +513,9 @@ def _atom(run: Run, atom: tuple[str, str, object], bound: Bound, source: Tensor 
     if isinstance(value, (Tensor, ListV, TupleV, DictV, Instance)):
         equal = False
     else:
-        equal = type(value) is type(literal) and value == literal or (is_number(value) and is_number(literal) and value == literal)
+        equal = (type(value) is type(literal) and value == literal) or (
+            is_number(value) and is_number(literal) and value == literal
+        )
     return equal if kind == "eq" else not equal
 
 

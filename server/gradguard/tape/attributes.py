@@ -83,7 +83,9 @@ def _torch_name(run: Run, owner: TorchName, name: str) -> Value:
     if path == "torch.Tensor":
         return TorchName(path)
     if path in ("torch.pi", "torch.inf", "torch.nan", "torch.e"):
-        return {"pi": 3.141592653589793, "inf": float("inf"), "nan": float("nan"), "e": 2.718281828459045}[name]
+        return {"pi": 3.141592653589793, "inf": float("inf"), "nan": float("nan"), "e": 2.718281828459045}[
+            name
+        ]
     if name == "__version__":
         return run.fresh("str")
     return TorchName(path)
@@ -95,7 +97,11 @@ def _unknown_get(run: Run, owner: Sym, name: str) -> Value:
         return known
     if owner.kind in ("int", "number", "index", "str") or (owner.kind == "tensor"):
         return BuiltinMethod(owner, name)
-    made = Sym((*owner.key, "attr", name), data=owner.data and name not in ("grad",), text=f"{owner.text}.{name}" if owner.text else name)
+    made = Sym(
+        (*owner.key, "attr", name),
+        data=owner.data and name not in ("grad",),
+        text=f"{owner.text}.{name}" if owner.text else name,
+    )
     made.facts["__owner__"] = owner
     made.facts["__name__"] = name
     owner.facts[name] = made
@@ -127,7 +133,9 @@ def instance_get(run: Run, frame: Frame, owner: Instance, name: str, node: ast.A
     if getter is not None and not (name.startswith("__")):
         from gradguard.tape.calls import call_value
 
-        return call_value(run, frame, bind(run, owner, getter), Call([name], {}, run.place(frame, node), [None], {}), node)
+        return call_value(
+            run, frame, bind(run, owner, getter), Call([name], {}, run.place(frame, node), [None], {}), node
+        )
     made = run.fresh(text=name)
     owner.attributes[name] = made
     return made
@@ -178,13 +186,21 @@ def is_subclass(cls: Value, path: str) -> bool:
     last = path.rpartition(".")[2]
     for one in linear(cls):
         if isinstance(one, (TorchName, External)):
-            if one.path == path or (one.path.startswith(path.rpartition(".")[0]) and one.path.endswith("." + last)):
+            if one.path == path or (
+                one.path.startswith(path.rpartition(".")[0]) and one.path.endswith("." + last)
+            ):
                 return True
             if path == "torch.nn.Module" and isinstance(one, TorchName) and one.path.startswith("torch.nn."):
                 return True
-            if path == "torch.nn.Module" and one.path.endswith(("LightningModule", "PreTrainedModel", ".Module")):
+            if path == "torch.nn.Module" and one.path.endswith(
+                ("LightningModule", "PreTrainedModel", ".Module")
+            ):
                 return True
-            if path == "torch.optim.Optimizer" and isinstance(one, TorchName) and one.path.startswith("torch.optim."):
+            if (
+                path == "torch.optim.Optimizer"
+                and isinstance(one, TorchName)
+                and one.path.startswith("torch.optim.")
+            ):
                 return not one.path.startswith("torch.optim.lr_scheduler")
             if path == "builtins.Exception" and one.path.endswith(("Exception", "Error")):
                 return True
@@ -212,7 +228,11 @@ def instance_of(value: Value, cls: Value) -> bool | None:
         return True if True in answers else (None if None in answers else False)
     path = getattr(cls, "path", "")
     if isinstance(value, Sym):
-        if value.tensor is not None and value.kind == "tensor" and path in ("torch.Tensor", "torch.nn.Parameter"):
+        if (
+            value.tensor is not None
+            and value.kind == "tensor"
+            and path in ("torch.Tensor", "torch.nn.Parameter")
+        ):
             return path == "torch.Tensor"
         return None
     if isinstance(value, Tensor):
@@ -225,7 +245,10 @@ def instance_of(value: Value, cls: Value) -> bool | None:
         if path == "torch.nn.Module":
             return is_subclass(value.cls, path)
         if isinstance(cls, TorchName):
-            return any(getattr(one, "path", "").rpartition(".")[2] == path.rpartition(".")[2] for one in linear(value.cls))
+            return any(
+                getattr(one, "path", "").rpartition(".")[2] == path.rpartition(".")[2]
+                for one in linear(value.cls)
+            )
         return None if isinstance(cls, Sym) else False
     return _builtin_instance(value, path)
 
@@ -294,7 +317,9 @@ def class_item(run: Run, owner: Value, index: Value) -> Value:
     return run.fresh()
 
 
-def put(run: Run, frame: Frame, owner: Value, name: str, value: Value, node: ast.AST, *, augmented: bool = False) -> None:
+def put(
+    run: Run, frame: Frame, owner: Value, name: str, value: Value, node: ast.AST, *, augmented: bool = False
+) -> None:
     """`owner.name = value`."""
     if isinstance(owner, Sym) and owner.tensor is not None:
         owner = owner.tensor
@@ -343,7 +368,15 @@ def note_device(run: Run, value: Value) -> None:
 
 def is_device_text(value: Value) -> bool:
     """`"cuda"`, `"cuda:0"`, `"mps"`, `"cpu"`, ..."""
-    return isinstance(value, str) and value.partition(":")[0] in ("cuda", "mps", "xpu", "cpu", "npu", "hpu", "xla")
+    return isinstance(value, str) and value.partition(":")[0] in (
+        "cuda",
+        "mps",
+        "xpu",
+        "cpu",
+        "npu",
+        "hpu",
+        "xla",
+    )
 
 
 def statement_value(run: Run, frame: Frame, value: Value, node: ast.Expr) -> None:

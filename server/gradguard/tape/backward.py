@@ -66,7 +66,9 @@ def check_saved(run: Run, saved: Saved, backward_at: Place | None, certain: bool
         return False
     tensor = saved.tensor
     certain = certain and saved.certain and saved.node.certain
-    fact = SavedFact(saved.node.op, saved.node.place, saved.role, saved.why, source_text(saved.expr) or saved.text)
+    fact = SavedFact(
+        saved.node.op, saved.node.place, saved.role, saved.why, source_text(saved.expr) or saved.text
+    )
     if tensor.counter.value != saved.version:
         writes = [w for w in tensor.counter.writes if w.after > saved.version]
         known = [w for w in tensor.memory.writes[saved.memory_mark :] if not _seen(w, saved)]
@@ -83,7 +85,11 @@ def check_saved(run: Run, saved: Saved, backward_at: Place | None, certain: bool
         shown.add(w.place.node)
         run.emit(
             SavedTensorMutated(
-                w.place, certain and w.certain and tensor.alias_sure, fact, write_fact(w, tensor, seen=w in writes), backward_at
+                w.place,
+                certain and w.certain and tensor.alias_sure,
+                fact,
+                write_fact(w, tensor, seen=w in writes),
+                backward_at,
             )
         )
     return False
@@ -97,7 +103,15 @@ def write_fact(w: Write, saved: Tensor, *, seen: bool) -> WriteFact:
     """The write as rules see it."""
     alias = w.target.created if w.target is not saved and w.target.base is not saved else None
     return WriteFact(
-        w.op, w.place, w.via, w.kind, seen, w.statement, shared=w.target is not saved, same_name=w.target is saved, alias_at=alias
+        w.op,
+        w.place,
+        w.via,
+        w.kind,
+        seen,
+        w.statement,
+        shared=w.target is not saved,
+        same_name=w.target is saved,
+        alias_at=alias,
     )
 
 
@@ -113,7 +127,9 @@ def leave(run: Run, tensors: Iterable[Tensor], place: Place) -> None:
                 check_saved(run, saved, None, how.certain)
 
 
-def _walk(run: Run, roots: Iterable[Tensor], place: Place, certain: bool) -> tuple[dict[Node, _Reached], list[Tensor]]:
+def _walk(
+    run: Run, roots: Iterable[Tensor], place: Place, certain: bool
+) -> tuple[dict[Node, _Reached], list[Tensor]]:
     reached: dict[Node, _Reached] = {}
     leaves: dict[int, Tensor] = {}
     stack: list[tuple[Node, _Reached]] = []
@@ -167,7 +183,9 @@ def _towards(reached: dict[Node, _Reached], inputs: list[Tensor]) -> dict[Node, 
                 continue
             needed.setdefault(node, False)
             order.append((node, True))
-            order.extend((edge.node, False) for edge in node.edges if edge.node is not None and edge.node not in needed)
+            order.extend(
+                (edge.node, False) for edge in node.edges if edge.node is not None and edge.node not in needed
+            )
         return needed[start]
 
     for node in sorted(reached, key=lambda n: n.order):
@@ -184,12 +202,16 @@ def _emit_second(run: Run, node: Node, how: _Reached, place: Place) -> None:
     if loop and how.via is not None and how.parent is not None:
         carried = how.via.bound_at or how.via.created
     certain = how.certain and node.frees is True
-    run.emit(SecondBackward(carried or place, certain, first, place, carried, text, node.op, node.place, loop))
+    run.emit(
+        SecondBackward(carried or place, certain, first, place, carried, text, node.op, node.place, loop)
+    )
 
 
 def _crosses_loop(run: Run, node: Node) -> bool:
     made = dict(node.iterations)
-    return any(made.get(loop.number, -1) != loop.iteration for loop in run.loops if loop.kind != "comprehension")
+    return any(
+        made.get(loop.number, -1) != loop.iteration for loop in run.loops if loop.kind != "comprehension"
+    )
 
 
 def _accumulate(run: Run, leaf: Tensor, place: Place) -> None:
@@ -201,7 +223,9 @@ def _accumulate(run: Run, leaf: Tensor, place: Place) -> None:
         leaf.grad = made
         return
     if isinstance(leaf.grad, Tensor):
-        done = Write(place, "accumulate", leaf.grad, kind="accumulate", order=run.tick(), iterations=run.iterations())
+        done = Write(
+            place, "accumulate", leaf.grad, kind="accumulate", order=run.tick(), iterations=run.iterations()
+        )
         leaf.grad.counter.value += 1
         done.after = leaf.grad.counter.value
         leaf.grad.counter.writes.append(done)

@@ -62,7 +62,14 @@ def call_value(run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST)
 
 
 def _method(run: Run, frame: Frame, callee: Method, call: Call, node: ast.AST) -> Value:
-    full = Call([callee.receiver, *call.args], call.kwargs, call.place, [None, *call.exprs], call.kwexprs, open_args=call.open_args)
+    full = Call(
+        [callee.receiver, *call.args],
+        call.kwargs,
+        call.place,
+        [None, *call.exprs],
+        call.kwexprs,
+        open_args=call.open_args,
+    )
     receiver = callee.receiver
     stepping = (
         run.step_site is None
@@ -83,7 +90,10 @@ def _method(run: Run, frame: Frame, callee: Method, call: Call, node: ast.AST) -
 
 def call_function(run: Run, frame: Frame, function: FunctionV, call: Call, node: ast.AST) -> Value:
     """Interpret a workspace function in its caller's context."""
-    if len(run.functions) >= MAX_DEPTH or sum(f.node is function.node for f in run.functions) >= MAX_RECURSION:
+    if (
+        len(run.functions) >= MAX_DEPTH
+        or sum(f.node is function.node for f in run.functions) >= MAX_RECURSION
+    ):
         return run.fresh()
     inner = Frame(function.namespace, {}, parent=function.scope, function=function, owner=function.owner)
     inner.site = run.place(frame, node)
@@ -128,7 +138,11 @@ def _body(run: Run, inner: Frame, function: FunctionV, node: ast.AST) -> Value:
 
 
 def _restore_modes(run: Run, function: FunctionV, saved: Modes) -> None:
-    if not function.modes and run.modes.grad is not saved.grad and run.notes.pop("set_grad", None) is run.modes:
+    if (
+        not function.modes
+        and run.modes.grad is not saved.grad
+        and run.notes.pop("set_grad", None) is run.modes
+    ):
         # `torch.set_grad_enabled(False)` as a statement outlives the function that said it.
         return
     run.modes = saved
@@ -275,7 +289,9 @@ def _fill_fields(run: Run, frame: Frame, cls: ClassV, made: Instance, call: Call
 
 def raised(value: Value) -> PyRaise:
     """The exception that `raise value` raises."""
-    name = value.cls.name if isinstance(value, Instance) and isinstance(value.cls, ClassV) else getattr(value, "path", "")
+    name = (
+        value.cls.name
+        if isinstance(value, Instance) and isinstance(value.cls, ClassV)
+        else getattr(value, "path", "")
+    )
     return PyRaise(value, name.rpartition(".")[2])
-
-

@@ -26,7 +26,13 @@ def enter(run: Run, frame: Frame, manager: Value, expr: ast.expr, node: ast.AST)
         if method is not None:
             from gradguard.tape.calls import call_value
 
-            return call_value(run, frame, attributes.bind(run, manager, method), Call([], {}, run.place(frame, expr), [], {}), expr)
+            return call_value(
+                run,
+                frame,
+                attributes.bind(run, manager, method),
+                Call([], {}, run.place(frame, expr), [], {}),
+                expr,
+            )
         return manager
     return run.fresh() if manager is None else manager
 

@@ -35,7 +35,12 @@ def _decorate(run: Run, frame: Frame, value: Value, decorator: Value, node: ast.
             value.modes = (*value.modes, mode) if mode else value.modes
             return value
         path = getattr(decorator, "path", "")
-        if path in ("builtins.staticmethod", "builtins.classmethod", "builtins.property", "functools.cached_property"):
+        if path in (
+            "builtins.staticmethod",
+            "builtins.classmethod",
+            "builtins.property",
+            "functools.cached_property",
+        ):
             value.kind = "property" if "property" in path else path.rpartition(".")[2]
             return value
         if path in ("contextlib.contextmanager", "contextlib.asynccontextmanager"):
@@ -54,7 +59,11 @@ def _decorate(run: Run, frame: Frame, value: Value, decorator: Value, node: ast.
 
         call = Call([value], {}, run.place(frame, node), [node], {})
         wrapped = call_value(run, frame, decorator, call, node)
-        return wrapped if isinstance(wrapped, (FunctionV, NativeV)) or attributes.callable_instance(wrapped) else value
+        return (
+            wrapped
+            if isinstance(wrapped, (FunctionV, NativeV)) or attributes.callable_instance(wrapped)
+            else value
+        )
     if isinstance(node, ast.Attribute) and node.attr in ("setter", "deleter", "getter"):
         return value
     # A decorator of unknown make most often returns something that calls the function.
@@ -84,7 +93,9 @@ def class_(run: Run, frame: Frame, node: ast.ClassDef) -> Value:
 
     bases = [evaluate(run, frame, base) for base in node.bases]
     made = ClassV(node.name, bases, {}, node, frame.namespace)
-    body = Frame(frame.namespace, made.attributes, parent=frame if frame.function is not None else None, owner=None)
+    body = Frame(
+        frame.namespace, made.attributes, parent=frame if frame.function is not None else None, owner=None
+    )
     for _ in execute_block(run, body, node.body):
         pass
     for value in made.attributes.values():
@@ -94,9 +105,16 @@ def class_(run: Run, frame: Frame, node: ast.ClassDef) -> Value:
             value.scope = frame if frame.function is not None else None
     for statement in node.body:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            made.fields.append((statement.target.id, made.attributes.get(statement.target.id, run.fresh(text=statement.target.id))))
+            made.fields.append(
+                (
+                    statement.target.id,
+                    made.attributes.get(statement.target.id, run.fresh(text=statement.target.id)),
+                )
+            )
     for decorator in node.decorator_list:
-        path = getattr(evaluate(run, frame, decorator.func if isinstance(decorator, ast.Call) else decorator), "path", "")
+        path = getattr(
+            evaluate(run, frame, decorator.func if isinstance(decorator, ast.Call) else decorator), "path", ""
+        )
         if path.endswith(("dataclasses.dataclass", "attr.s", "attrs.define", "dataclass")):
             made.dataclass = True
     return made

@@ -174,7 +174,9 @@ class Tensor:
         "view_version",
     )
 
-    def __init__(self, number: int, created: Place, *, memory: Memory | None = None, counter: Version | None = None) -> None:
+    def __init__(
+        self, number: int, created: Place, *, memory: Memory | None = None, counter: Version | None = None
+    ) -> None:
         self.number = number
         self.created = created
         self.memory = memory if memory is not None else Memory()

@@ -99,7 +99,9 @@ def analyse(source: Source, table: Table, files: Files) -> Analysis:
             continue
         done.add(node)
         events.extend(_explore(work, _entry(work, name, owner), node))
-    return Analysis(tuple(_unique(events)), tuple(work.limits), work.sources, source.path, frozenset(work.devices))
+    return Analysis(
+        tuple(_unique(events)), tuple(work.limits), work.sources, source.path, frozenset(work.devices)
+    )
 
 
 def _explore(work: _Work, body: Callable[[Run], None], node: ast.AST) -> list[Event]:
@@ -124,7 +126,11 @@ def _explore(work: _Work, body: Callable[[Run], None], node: ast.AST) -> list[Ev
             _limit(work, node, "stopped early: nested too deeply")
         except Exception as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
-            _limit(work, node, f"not analysed: internal error {type(error).__name__} in {last.name}:{last.lineno}: {error}")
+            _limit(
+                work,
+                node,
+                f"not analysed: internal error {type(error).__name__} in {last.name}:{last.lineno}: {error}",
+            )
             if RERAISE:
                 raise
         work.entered |= run.entered
@@ -194,7 +200,13 @@ def _unique(events: Iterable[Event]) -> list[Event]:
 
 def _script(run: Run, work: _Work) -> Frame:
     """The file's top level, as `python file.py` runs it."""
-    namespace = Namespace(work.source.path, "__main__", {"__name__": "__main__", "__file__": work.source.path}, work.source.tree, True)
+    namespace = Namespace(
+        work.source.path,
+        "__main__",
+        {"__name__": "__main__", "__file__": work.source.path},
+        work.source.tree,
+        True,
+    )
     frame = Frame(namespace, namespace.variables)
     run.frames.append(frame)
     for _ in execute_block(run, frame, work.source.tree.body):
@@ -213,7 +225,9 @@ def _check_functions(run: Run, frame: Frame) -> None:
 
 def _definitions(run: Run, work: _Work) -> Frame:
     """The file's top level as an import runs it, for its definitions."""
-    namespace = Namespace(work.source.path, "module", {"__name__": "module", "__file__": work.source.path}, work.source.tree)
+    namespace = Namespace(
+        work.source.path, "module", {"__name__": "module", "__file__": work.source.path}, work.source.tree
+    )
     frame = Frame(namespace, namespace.variables)
     run.frames.append(frame)
     body = [s for s in work.source.tree.body if _defines(s)]
@@ -225,7 +239,10 @@ def _definitions(run: Run, work: _Work) -> Frame:
 
 def _defines(statement: ast.stmt) -> bool:
     """Statements that a function may need: definitions, imports and plain constants."""
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Try, ast.If)):
+    if isinstance(
+        statement,
+        (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Try, ast.If),
+    ):
         return True
     return isinstance(statement, (ast.Assign, ast.AnnAssign))
 
@@ -253,15 +270,25 @@ _LAST = frozenset({"__init__", "__repr__", "__len__", "__str__", "extra_repr"})
 
 
 def _stub(node: Function) -> bool:
-    body = node.body[1:] if isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant) else node.body
-    return not body or all(isinstance(s, (ast.Pass, ast.Raise)) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)) for s in body)
+    body = (
+        node.body[1:]
+        if isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
+        else node.body
+    )
+    return not body or all(
+        isinstance(s, (ast.Pass, ast.Raise))
+        or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
+        for s in body
+    )
 
 
 def _entry(work: _Work, name: str, owner: str) -> Callable[[Run], None]:
     def body(run: Run) -> None:
         frame = _definitions(run, work)
         holder = frame.variables.get(owner) if owner else None
-        function = attributes.class_lookup(holder, name) if isinstance(holder, ClassV) else frame.variables.get(name)
+        function = (
+            attributes.class_lookup(holder, name) if isinstance(holder, ClassV) else frame.variables.get(name)
+        )
         if not isinstance(function, FunctionV) or isinstance(function.node, ast.Lambda):
             return
         place = Place(work.source.path, function.node)
@@ -273,7 +300,9 @@ def _entry(work: _Work, name: str, owner: str) -> Callable[[Run], None]:
             call.args.append(receiver)
             call.exprs.append(None)
         _arguments(run, function, call)
-        if isinstance(receiver, ClassV) or (isinstance(holder, ClassV) and attributes.is_subclass(holder, "torch.autograd.Function")):
+        if isinstance(receiver, ClassV) or (
+            isinstance(holder, ClassV) and attributes.is_subclass(holder, "torch.autograd.Function")
+        ):
             if attributes.is_subclass(holder, "torch.autograd.Function"):
                 if name == "backward":
                     autograd.check_backward(run, holder, frame)
@@ -314,7 +343,9 @@ def _arguments(run: Run, function: FunctionV, call: Call) -> None:
 
 def _argument(run: Run, function: FunctionV, parameter: ast.arg) -> Value:
     default = function.defaults.get(parameter.arg)
-    if isinstance(default, (bool, int, float, str)) or (parameter.arg in function.defaults and default is not None):
+    if isinstance(default, (bool, int, float, str)) or (
+        parameter.arg in function.defaults and default is not None
+    ):
         return default
     kind = _annotated(parameter.annotation)
     made = run.fresh(kind, text=parameter.arg)
@@ -372,5 +403,3 @@ def _leave(run: Run, result: Value, receiver: Value, place: Place) -> None:
 def events_of(analysis: Analysis, kind: type[Event]) -> list[Event]:
     """Events of one kind."""
     return [event for event in analysis.events if isinstance(event, kind)]
-
-

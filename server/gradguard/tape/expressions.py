@@ -190,7 +190,9 @@ def _lambda(run: Run, frame: Frame, node: ast.Lambda) -> Value:
     return make_function(run, frame, node, "<lambda>")
 
 
-def make_function(run: Run, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, name: str) -> FunctionV:
+def make_function(
+    run: Run, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, name: str
+) -> FunctionV:
     """A function value with its defaults evaluated now."""
     made = FunctionV(node, name, frame if frame.function is not None else None, frame.namespace)
     arguments = node.args
@@ -265,7 +267,9 @@ def _generators(
     run: Run, frame: Frame, generators: list[ast.comprehension], add: Callable[[Frame], None], node: ast.expr
 ) -> bool:
     """Run the clauses of a comprehension; True when every item was seen."""
-    inner = Frame(frame.namespace, {}, parent=frame, function=frame.function, receiver=frame.receiver, owner=frame.owner)
+    inner = Frame(
+        frame.namespace, {}, parent=frame, function=frame.function, receiver=frame.receiver, owner=frame.owner
+    )
     exact = True
     loops = len(run.loops)
 
@@ -275,7 +279,9 @@ def _generators(
             add(inner)
             return
         part = generators[index]
-        source = iterate(run, inner, evaluate(run, inner, part.iter), part.iter, lazy=isinstance(node, ast.GeneratorExp))
+        source = iterate(
+            run, inner, evaluate(run, inner, part.iter), part.iter, lazy=isinstance(node, ast.GeneratorExp)
+        )
         exact = exact and source.exact
         loop = run.loop(run.place(frame, node), "comprehension")
         loop.over = source.kind
@@ -324,7 +330,12 @@ def _joined(run: Run, frame: Frame, node: ast.JoinedStr) -> Value:
                 evaluate(run, frame, part.format_spec)
             if isinstance(value, Tensor):
                 reads.host_read(run, frame, part.value, "format", value, implicit=True)
-            if parts is not None and isinstance(value, (str, int)) and part.format_spec is None and part.conversion == -1:
+            if (
+                parts is not None
+                and isinstance(value, (str, int))
+                and part.format_spec is None
+                and part.conversion == -1
+            ):
                 parts.append(str(value))
             else:
                 parts = None
@@ -382,4 +393,3 @@ _HANDLERS: dict[type[ast.expr], Callable[..., Value]] = {
     ast.Yield: _yield,
     ast.YieldFrom: _yield,
 }
-

@@ -24,9 +24,13 @@ def iterate(run: Run, frame: Frame, value: Value, node: ast.AST, *, lazy: bool =
     if isinstance(value, Sym) and value.tensor is not None:
         value = value.tensor
     if isinstance(value, TupleV):
-        return IteratorV(iter(value.items), exact=not value.open, length=None if value.open else len(value.items))
+        return IteratorV(
+            iter(value.items), exact=not value.open, length=None if value.open else len(value.items)
+        )
     if isinstance(value, ListV):
-        return IteratorV(_live(value), exact=not value.open, kind="parameters" if value.kind == "parameters" else "")
+        return IteratorV(
+            _live(value), exact=not value.open, kind="parameters" if value.kind == "parameters" else ""
+        )
     if isinstance(value, DictV):
         return IteratorV(iter([key for key, _ in value.items.values()]), exact=not value.open)
     if isinstance(value, str):
@@ -61,8 +65,16 @@ def _tensor(run: Run, frame: Frame, value: Tensor, node: ast.AST) -> IteratorV:
     call = Call([value], {}, run.place(frame, node), [node], {})
     made = torchcalls.call_op(run, frame, "Tensor.unbind", call, node)
     if isinstance(made, TupleV):
-        return IteratorV(iter(made.items), exact=not made.open, kind="tensor", length=None if made.open else len(made.items))
-    views = [machine.make_view(run, value, "unbind", run.place(frame, node), multi=True) for _ in range(UNKNOWN_ITEMS)]
+        return IteratorV(
+            iter(made.items),
+            exact=not made.open,
+            kind="tensor",
+            length=None if made.open else len(made.items),
+        )
+    views = [
+        machine.make_view(run, value, "unbind", run.place(frame, node), multi=True)
+        for _ in range(UNKNOWN_ITEMS)
+    ]
     return IteratorV(iter(views), exact=False, kind="tensor")
 
 
@@ -78,7 +90,10 @@ def _instance(run: Run, frame: Frame, value: Instance, node: ast.AST) -> Iterato
         following = attributes.class_lookup(value.cls, "__next__")
         if following is not None:
             step = attributes.bind(run, value, following)
-            items = (call_value(run, frame, step, Call([], {}, run.place(frame, node), [], {}), node) for _ in range(UNKNOWN_ITEMS))
+            items = (
+                call_value(run, frame, step, Call([], {}, run.place(frame, node), [], {}), node)
+                for _ in range(UNKNOWN_ITEMS)
+            )
             return IteratorV(items, exact=False)
     children = value.attributes.get("__children__")
     if isinstance(children, ListV):
@@ -89,7 +104,8 @@ def _instance(run: Run, frame: Frame, value: Instance, node: ast.AST) -> Iterato
     if getter is not None:
         bound = attributes.bind(run, value, getter)
         items = (
-            call_value(run, frame, bound, Call([index], {}, run.place(frame, node), [None], {}), node) for index in range(UNKNOWN_ITEMS)
+            call_value(run, frame, bound, Call([index], {}, run.place(frame, node), [None], {}), node)
+            for index in range(UNKNOWN_ITEMS)
         )
         return IteratorV(items, exact=False)
     return _loader(run, frame, value, node)
@@ -102,7 +118,12 @@ def _loader(run: Run, frame: Frame, value: Instance, node: ast.AST) -> IteratorV
     if path.endswith("DataLoader"):
         shape = dataset.attributes.get("tensors") if isinstance(dataset, Instance) else None
         if isinstance(shape, TupleV):
-            return IteratorV((_batch(run, frame, shape, node) for _ in range(UNKNOWN_ITEMS)), exact=False, data=True, kind="data")
+            return IteratorV(
+                (_batch(run, frame, shape, node) for _ in range(UNKNOWN_ITEMS)),
+                exact=False,
+                data=True,
+                kind="data",
+            )
     items = [run.fresh(data=True) for _ in range(UNKNOWN_ITEMS)]
     return IteratorV(iter(items), exact=False, data=True, kind="data")
 
@@ -145,7 +166,9 @@ def unpack_into(run: Run, frame: Frame, target: ast.expr, value: Value) -> None:
 def unpack(run: Run, frame: Frame, value: Value, targets: list[ast.expr], node: ast.AST) -> list[Value]:
     """As many values as there are targets."""
     if isinstance(value, Sym) and value.tensor is None:
-        return [_part(run, value, index, isinstance(target, ast.Starred)) for index, target in enumerate(targets)]
+        return [
+            _part(run, value, index, isinstance(target, ast.Starred)) for index, target in enumerate(targets)
+        ]
     if isinstance(value, Sym):
         value = value.tensor
     starred = next((i for i, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
@@ -161,7 +184,9 @@ def unpack(run: Run, frame: Frame, value: Value, targets: list[ast.expr], node: 
         items = []
         for item in source.source:
             items.append(item)
-            if len(items) > MAX_RANGE or (starred is None and not source.exact and len(items) >= len(targets)):
+            if len(items) > MAX_RANGE or (
+                starred is None and not source.exact and len(items) >= len(targets)
+            ):
                 break
         while len(items) < len(targets) - (starred is not None):
             items.append(_more(run, value, items, node, frame))

@@ -87,7 +87,11 @@ def external(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Va
 
 def external_attribute(run: Run, owner: External, name: str) -> Value:
     """`np.pi`, `os.path`, ..."""
-    return External(f"{owner.path.removeprefix('builtins.')}.{name}" if not owner.path.startswith("builtins.") else f"{owner.path}.{name}")
+    return External(
+        f"{owner.path.removeprefix('builtins.')}.{name}"
+        if not owner.path.startswith("builtins.")
+        else f"{owner.path}.{name}"
+    )
 
 
 def method(run: Run, frame: Frame, receiver: Value, name: str, call: Call, node: ast.AST) -> Value:
@@ -104,7 +108,11 @@ def method(run: Run, frame: Frame, receiver: Value, name: str, call: Call, node:
         return containers.method(run, frame, receiver, name, call, node)
     if isinstance(receiver, Instance):
         handler = METHODS.get(f"{kind_of(receiver)}.{name}") or METHODS.get(f"object.{name}")
-        return handler(run, frame, receiver, call, node) if handler is not None else others.unknown_method(run, receiver, name, call)
+        return (
+            handler(run, frame, receiver, call, node)
+            if handler is not None
+            else others.unknown_method(run, receiver, name, call)
+        )
     if isinstance(receiver, SuperV):
         return modules.super_call(run, frame, receiver, name, call, node)
     if isinstance(receiver, ClassV):

@@ -9,7 +9,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from gradguard.tape.domain import Edge, Node, Place, Saved, Tensor, Tri, Version, Write, both, current_node, either
+from gradguard.tape.domain import (
+    Edge,
+    Node,
+    Place,
+    Saved,
+    Tensor,
+    Tri,
+    Version,
+    Write,
+    both,
+    current_node,
+    either,
+)
 from gradguard.tape.events import InferenceSaved, RefusedWrite, WriteFact
 from gradguard.tape.run import Run
 
@@ -30,9 +42,19 @@ def requires_grad(run: Run, tensor: Tensor) -> Tri:
     return either(tensor.requires_grad, base.requires_grad)
 
 
-def record(run: Run, op: str, place: Place, inputs: Iterable[Tensor], *, certain: bool = True, frees: Tri = False) -> Node:
+def record(
+    run: Run, op: str, place: Place, inputs: Iterable[Tensor], *, certain: bool = True, frees: Tri = False
+) -> Node:
     """Record a node with an edge to each input that may require grad."""
-    node = Node(op, place, run.tick(), frees=frees, certain=certain, iterations=run.iterations(), calls=tuple(run.calls))
+    node = Node(
+        op,
+        place,
+        run.tick(),
+        frees=frees,
+        certain=certain,
+        iterations=run.iterations(),
+        calls=tuple(run.calls),
+    )
     for tensor in inputs:
         if requires_grad(run, tensor) is False or tensor.dtype in NOT_DIFFERENTIABLE:
             continue
@@ -44,17 +66,46 @@ def record(run: Run, op: str, place: Place, inputs: Iterable[Tensor], *, certain
 NOT_DIFFERENTIABLE = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64"})
 
 
-def save(run: Run, node: Node, role: str, tensor: Tensor, *, certain: bool = True, why: str = "", expr: ast.AST | None = None) -> None:
+def save(
+    run: Run,
+    node: Node,
+    role: str,
+    tensor: Tensor,
+    *,
+    certain: bool = True,
+    why: str = "",
+    expr: ast.AST | None = None,
+) -> None:
     """Keep `tensor` at its present version. Torch refuses inference tensors here."""
     if tensor.inference and not run.modes.inference:
-        run.emit(InferenceSaved(node.place, certain and node.certain and tensor.inference is True, node.op, source_text(expr) or tensor.bound_name, tensor.created))
+        run.emit(
+            InferenceSaved(
+                node.place,
+                certain and node.certain and tensor.inference is True,
+                node.op,
+                source_text(expr) or tensor.bound_name,
+                tensor.created,
+            )
+        )
         return
     node.saved.append(
-        Saved(node, role, tensor, tensor.counter.value, len(tensor.memory.writes), certain, why, tensor.bound_name, expr)
+        Saved(
+            node,
+            role,
+            tensor,
+            tensor.counter.value,
+            len(tensor.memory.writes),
+            certain,
+            why,
+            tensor.bound_name,
+            expr,
+        )
     )
 
 
-def make_view(run: Run, of: Tensor, op: str, place: Place, *, multi: bool = False, sure: bool = True) -> Tensor:
+def make_view(
+    run: Run, of: Tensor, op: str, place: Place, *, multi: bool = False, sure: bool = True
+) -> Tensor:
     """A differentiable view: shares memory, counter and history with its base."""
     view = run.tensor(place, memory=of.memory, counter=of.counter)
     view.inference = of.inference
@@ -148,7 +199,11 @@ def check_write(run: Run, target: Tensor, needs: Tri, fact: WriteFact, certain: 
         if target.made_no_grad:
             return refuse("no-grad-view", sure, target.created, target.view_op)
         base = target.base
-        if base.requires_grad is not False and base.leaf is not False and requires_grad(run, target) is not False:
+        if (
+            base.requires_grad is not False
+            and base.leaf is not False
+            and requires_grad(run, target) is not False
+        ):
             if base.requires_grad is None or base.leaf is None:
                 return _maybe_leaf(base) or refuse("view-of-leaf", False, base.created, target.view_op)
             return refuse("view-of-leaf", sure, base.created, target.view_op)
@@ -179,7 +234,14 @@ def rebase(run: Run, target: Tensor, node: Node | None) -> None:
             target.requires_grad = needs
         target.leaf = False if needs else None
         return
-    slices = Node("CopySlices", node.place, run.tick(), certain=node.certain, iterations=run.iterations(), calls=tuple(run.calls))
+    slices = Node(
+        "CopySlices",
+        node.place,
+        run.tick(),
+        certain=node.certain,
+        iterations=run.iterations(),
+        calls=tuple(run.calls),
+    )
     if base.requires_grad is not False:
         slices.edges.append(Edge(base, base.node))
     slices.edges.append(Edge(target, node))

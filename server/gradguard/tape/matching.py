@@ -46,7 +46,10 @@ def _sequence(run: Run, frame: Frame, subject: Value, pattern: ast.MatchSequence
     if isinstance(subject, (ListV, TupleV)) and not subject.open and not starred:
         if len(subject.items) != len(pattern.patterns):
             return False
-        return all(matches(run, frame, item, part) for item, part in zip(subject.items, pattern.patterns, strict=True))
+        return all(
+            matches(run, frame, item, part)
+            for item, part in zip(subject.items, pattern.patterns, strict=True)
+        )
     if not isinstance(subject, (ListV, TupleV, Sym)):
         return False
     if not run.oracle.decide(("match", key_of(subject), pattern.lineno)):
@@ -56,7 +59,11 @@ def _sequence(run: Run, frame: Frame, subject: Value, pattern: ast.MatchSequence
             if part.name is not None:
                 frame.variables[part.name] = ListV(open=True)
             continue
-        item = subject.items[index] if isinstance(subject, (ListV, TupleV)) and index < len(subject.items) else run.fresh()
+        item = (
+            subject.items[index]
+            if isinstance(subject, (ListV, TupleV)) and index < len(subject.items)
+            else run.fresh()
+        )
         matches(run, frame, item, part)
     return True
 

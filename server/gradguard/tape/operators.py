@@ -36,7 +36,13 @@ SYMBOLS = {
 
 
 def binary(
-    run: Run, frame: Frame, op: type[ast.operator], left: Value, right: Value, node: ast.AST, exprs: tuple[ast.AST, ast.AST]
+    run: Run,
+    frame: Frame,
+    op: type[ast.operator],
+    left: Value,
+    right: Value,
+    node: ast.AST,
+    exprs: tuple[ast.AST, ast.AST],
 ) -> Value:
     """`left op right`."""
     left, right = known_tensor(left), known_tensor(right)
@@ -89,7 +95,9 @@ def _fold(run: Run, op: type[ast.operator], left: Value, right: Value) -> Value:
 def _small(left: Value, right: Value) -> bool:
     if isinstance(left, (str, bytes)) or isinstance(right, (str, bytes)):
         return False
-    return not (isinstance(right, int) and abs(right) > 1000) and not (isinstance(left, int) and abs(left) > 10**12)
+    return not (isinstance(right, int) and abs(right) > 1000) and not (
+        isinstance(left, int) and abs(left) > 10**12
+    )
 
 
 def _unknown_binary(run: Run, op: type[ast.operator], left: Value, right: Value) -> Value:
@@ -99,12 +107,14 @@ def _unknown_binary(run: Run, op: type[ast.operator], left: Value, right: Value)
     kind = "any"
     if kinds <= {"int", "index", "number", "bool"}:
         kind = "number" if op is ast.Div or "number" in kinds else "int"
-    elif "str" in kinds:
-        kind = "str"
-    elif "device" in kinds:
+    elif "str" in kinds or "device" in kinds:
         kind = "str"
     data = (not isinstance(left, Sym) or left.data) and (not isinstance(right, Sym) or right.data)
-    return Sym(("op", op.__name__, key_of(left), key_of(right)), kind, data=data and isinstance(left, Sym) | isinstance(right, Sym))
+    return Sym(
+        ("op", op.__name__, key_of(left), key_of(right)),
+        kind,
+        data=data and isinstance(left, Sym) | isinstance(right, Sym),
+    )
 
 
 def _kind(value: Value) -> str:
@@ -127,7 +137,9 @@ def _percent(run: Run, frame: Frame, left: str, right: Value, node: ast.AST) -> 
     return run.fresh("str")
 
 
-def _sequence(run: Run, op: type[ast.operator], left: ListV | TupleV, right: Value, frame: Frame, node: ast.AST) -> Value:
+def _sequence(
+    run: Run, op: type[ast.operator], left: ListV | TupleV, right: Value, frame: Frame, node: ast.AST
+) -> Value:
     if op is ast.Add and isinstance(right, (ListV, TupleV)):
         items: list[Value] = [*left.items, *right.items]
         is_open = left.open or right.open
@@ -141,7 +153,9 @@ def _sequence(run: Run, op: type[ast.operator], left: ListV | TupleV, right: Val
     return ListV(items, open=is_open, made=run.place(frame, node))
 
 
-def _instance_operator(run: Run, frame: Frame, op: type[ast.operator], left: Value, right: Value, node: ast.AST) -> Value:
+def _instance_operator(
+    run: Run, frame: Frame, op: type[ast.operator], left: Value, right: Value, node: ast.AST
+) -> Value:
     from gradguard.tape import attributes
     from gradguard.tape.calls import call_value
 
@@ -151,12 +165,20 @@ def _instance_operator(run: Run, frame: Frame, op: type[ast.operator], left: Val
             method = attributes.class_lookup(receiver.cls, f"__{prefix}{name}__")
             if method is not None:
                 bound = attributes.bind(run, receiver, method)
-                return call_value(run, frame, bound, Call([other], {}, run.place(frame, node), [None], {}), node)
+                return call_value(
+                    run, frame, bound, Call([other], {}, run.place(frame, node), [None], {}), node
+                )
     return NotImplemented
 
 
 def _tensor_binary(
-    run: Run, frame: Frame, op: type[ast.operator], left: Value, right: Value, node: ast.AST, exprs: tuple[ast.AST, ast.AST]
+    run: Run,
+    frame: Frame,
+    op: type[ast.operator],
+    left: Value,
+    right: Value,
+    node: ast.AST,
+    exprs: tuple[ast.AST, ast.AST],
 ) -> Value:
     name = _DUNDER[op]
     place = run.place(frame, node)
@@ -201,7 +223,10 @@ def unary(run: Run, frame: Frame, op: type[ast.unaryop], value: Value, node: ast
     if isinstance(value, Tensor):
         name = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}[op]
         call = Call([value], {}, run.place(frame, node), [node.operand], {})
-        for spelled in (f"Tensor.__{name}__", f"Tensor.{'bitwise_not' if name == 'invert' else 'positive' if name == 'pos' else name}"):
+        for spelled in (
+            f"Tensor.__{name}__",
+            f"Tensor.{'bitwise_not' if name == 'invert' else 'positive' if name == 'pos' else name}",
+        ):
             result = torchcalls.call_op(run, frame, spelled, call, node)
             if result is not torchcalls.MISSING:
                 return result
@@ -216,7 +241,9 @@ def unary(run: Run, frame: Frame, op: type[ast.unaryop], value: Value, node: ast
     return run.fresh()
 
 
-def compare(run: Run, frame: Frame, op: type[ast.cmpop], left: Value, right: Value, node: ast.Compare) -> Value:
+def compare(
+    run: Run, frame: Frame, op: type[ast.cmpop], left: Value, right: Value, node: ast.Compare
+) -> Value:
     """One comparison."""
     if op in (ast.Is, ast.IsNot):
         same = _identical(left, right)
@@ -244,15 +271,27 @@ def compare(run: Run, frame: Frame, op: type[ast.cmpop], left: Value, right: Val
     if op in (ast.Eq, ast.NotEq) and isinstance(left, TupleV) and isinstance(right, TupleV):
         if all(map(_is_plain, (*left.items, *right.items))) and not (left.open or right.open):
             return (left.items == right.items) is (op is ast.Eq)
-    if op in (ast.Eq, ast.NotEq) and isinstance(left, (External, TorchName)) and isinstance(right, (External, TorchName)):
+    if (
+        op in (ast.Eq, ast.NotEq)
+        and isinstance(left, (External, TorchName))
+        and isinstance(right, (External, TorchName))
+    ):
         return (left == right) is (op is ast.Eq)
-    made = Sym(("cmp", "Eq" if op in (ast.Eq, ast.NotEq) else op.__name__, key_of(left), key_of(right)), "bool")
+    made = Sym(
+        ("cmp", "Eq" if op in (ast.Eq, ast.NotEq) else op.__name__, key_of(left), key_of(right)), "bool"
+    )
     return Sym(("not", made.key), "bool") if op is ast.NotEq else made
 
 
 def _index_compare(op: type[ast.cmpop], left: Value, right: Value) -> bool | None:
     """Comparisons of a loop's counter with its first value."""
-    if isinstance(left, Sym) and left.kind == "index" and isinstance(right, int) and left.facts.get("later") and right <= 0:
+    if (
+        isinstance(left, Sym)
+        and left.kind == "index"
+        and isinstance(right, int)
+        and left.facts.get("later")
+        and right <= 0
+    ):
         if op is ast.Eq:
             return False
         if op in (ast.NotEq, ast.Gt):
@@ -280,13 +319,20 @@ def _ordered(first: object, second: object) -> tuple[object, object]:
     return (first, second) if repr(first) <= repr(second) else (second, first)
 
 
-def _contains(run: Run, frame: Frame, op: type[ast.cmpop], left: Value, right: Value, node: ast.Compare) -> Value:
+def _contains(
+    run: Run, frame: Frame, op: type[ast.cmpop], left: Value, right: Value, node: ast.Compare
+) -> Value:
     known: bool | None = None
     if isinstance(left, Tensor):
         from gradguard.tape import reads
 
         reads.host_read(run, frame, node, "bool", left, implicit=True)
-    elif isinstance(right, (ListV, TupleV)) and not right.open and _is_plain(left) and all(map(_is_plain, right.items)):
+    elif (
+        isinstance(right, (ListV, TupleV))
+        and not right.open
+        and _is_plain(left)
+        and all(map(_is_plain, right.items))
+    ):
         known = left in right.items
     elif isinstance(right, DictV):
         from gradguard.tape.subscripts import token

@@ -64,7 +64,18 @@ def infer(op: str, made: Tensor, values: dict[str, Value], source: Tensor | None
     shape = source.shape
     if name in ("transpose", "t", "swapaxes", "swapdims", "permute", "movedim", "mT", "T", "adjoint"):
         _transposed(made, source, name, values)
-    elif name in ("view", "reshape", "flatten", "ravel", "contiguous", "unflatten", "view_as", "reshape_as", "squeeze", "unsqueeze"):
+    elif name in (
+        "view",
+        "reshape",
+        "flatten",
+        "ravel",
+        "contiguous",
+        "unflatten",
+        "view_as",
+        "reshape_as",
+        "squeeze",
+        "unsqueeze",
+    ):
         made.contiguous = True if source.contiguous is True or name in ("contiguous", "ravel") else None
         made.shape = _reshaped(name, values, shape)
     elif name in ("expand", "expand_as", "broadcast_to"):
@@ -80,7 +91,9 @@ def infer(op: str, made: Tensor, values: dict[str, Value], source: Tensor | None
 
 
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "logical_not", "logical_and", "logical_or", "any", "all", "greater", "less", "not_equal", "isclose"})  # fmt: skip
-_INDICES = frozenset({"argmax", "argmin", "argsort", "nonzero", "searchsorted", "bucketize", "multinomial", "count_nonzero"})
+_INDICES = frozenset(
+    {"argmax", "argmin", "argsort", "nonzero", "searchsorted", "bucketize", "multinomial", "count_nonzero"}
+)
 _CASTS = frozenset({"float", "double", "half", "bfloat16", "int", "long", "short", "bool", "byte", "char"})
 _ELEMENTWISE = frozenset({"exp", "sin", "cos", "tanh", "sigmoid", "relu", "sqrt", "rsqrt", "abs", "log", "square", "neg", "add", "sub", "mul", "div", "pow", "clamp", "softmax", "log_softmax", "gelu", "silu", "truediv", "radd", "rmul", "rsub", "rtruediv", "rpow", "dropout", "round", "floor", "ceil", "reciprocal", "leaky_relu", "elu", "softplus"})  # fmt: skip
 
@@ -99,19 +112,32 @@ def _transposed(made: Tensor, source: Tensor, name: str, values: dict[str, Value
         made.shape = shape[::-1]
         big = [size for size in shape if size != 1]
         if len(shape) == 2 and all(isinstance(size, int) for size in shape):
-            made.contiguous = source.contiguous if len(big) < 2 else (False if source.contiguous is True else None)
+            made.contiguous = (
+                source.contiguous if len(big) < 2 else (False if source.contiguous is True else None)
+            )
     elif name in ("transpose", "swapaxes", "swapdims"):
         first, second = values.get("dim0", values.get("axis0")), values.get("dim1", values.get("axis1"))
-        if isinstance(first, int) and isinstance(second, int) and -len(shape) <= min(first, second) and max(first, second) < len(shape):
+        if (
+            isinstance(first, int)
+            and isinstance(second, int)
+            and -len(shape) <= min(first, second)
+            and max(first, second) < len(shape)
+        ):
             sizes = list(shape)
             sizes[first], sizes[second] = sizes[second], sizes[first]
             made.shape = tuple(sizes)
             moved = [shape[i] for i in sorted((first % len(shape), second % len(shape)))]
-            if all(isinstance(size, int) and size > 1 for size in moved) and moved and first % len(shape) != second % len(shape):
+            if (
+                all(isinstance(size, int) and size > 1 for size in moved)
+                and moved
+                and first % len(shape) != second % len(shape)
+            ):
                 made.contiguous = False if source.contiguous is True else None
 
 
-def _reshaped(name: str, values: dict[str, Value], shape: tuple[object, ...] | None) -> tuple[object, ...] | None:
+def _reshaped(
+    name: str, values: dict[str, Value], shape: tuple[object, ...] | None
+) -> tuple[object, ...] | None:
     if name in ("view", "reshape"):
         sizes = _sizes(values.get("size", values.get("shape")))
         if sizes is not None and -1 in sizes:

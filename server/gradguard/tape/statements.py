@@ -25,7 +25,7 @@ from gradguard.tape.values import IteratorV, Sym, Value
 
 
 @dataclass(slots=True, frozen=True)
-class RETURN:  # noqa: N801
+class RETURN:
     """The block returned from its function."""
 
     value: Value
@@ -197,7 +197,9 @@ def _for(run: Run, frame: Frame, node: ast.For | ast.AsyncFor) -> Steps:
     return (yield from execute_block(run, frame, node.orelse))
 
 
-def _iterations(run: Run, frame: Frame, node: ast.For | ast.AsyncFor, loop: Loop, source: IteratorV, limit: int) -> Steps:
+def _iterations(
+    run: Run, frame: Frame, node: ast.For | ast.AsyncFor, loop: Loop, source: IteratorV, limit: int
+) -> Steps:
     for outer in run.loops:
         outer.inner = True
     run.loops.append(loop)
@@ -284,7 +286,11 @@ def _try(run: Run, frame: Frame, node: ast.Try) -> Steps:
         else:
             if signal is None:
                 key = ("raises", frame.namespace.path, node.lineno, run.iterations())
-                if node.handlers and not _only_leaves(node.handlers) and run.oracle.decide(key, False, weak=True):
+                if (
+                    node.handlers
+                    and not _only_leaves(node.handlers)
+                    and run.oracle.decide(key, False, weak=True)
+                ):
                     signal = yield from _handle(run, frame, node.handlers[0], run.fresh())
                 else:
                     signal = yield from execute_block(run, frame, node.orelse)
@@ -301,14 +307,20 @@ def _handle(run: Run, frame: Frame, handler: ast.ExceptHandler, value: Value) ->
 
 def _only_leaves(handlers: list[ast.ExceptHandler]) -> bool:
     """Handlers that only pass on, print or raise need no path of their own."""
-    return all(all(isinstance(s, (ast.Raise, ast.Pass, ast.Continue)) or _harmless(s) for s in h.body) for h in handlers)
+    return all(
+        all(isinstance(s, (ast.Raise, ast.Pass, ast.Continue)) or _harmless(s) for s in h.body)
+        for h in handlers
+    )
 
 
 def _handler_for(node: ast.Try, error: PyRaise) -> ast.ExceptHandler | None:
     for handler in node.handlers:
         if handler.type is None or not error.name:
             return handler
-        names = {part.attr if isinstance(part, ast.Attribute) else getattr(part, "id", "") for part in ast.walk(handler.type)}
+        names = {
+            part.attr if isinstance(part, ast.Attribute) else getattr(part, "id", "")
+            for part in ast.walk(handler.type)
+        }
         if error.name in names or names & {"Exception", "BaseException"}:
             return handler
     return None
@@ -318,7 +330,11 @@ def _raise(run: Run, frame: Frame, node: ast.Raise) -> None:
     value = evaluate(run, frame, node.exc) if node.exc is not None else run.fresh()
     name = ""
     if isinstance(node.exc, ast.Call):
-        name = node.exc.func.attr if isinstance(node.exc.func, ast.Attribute) else getattr(node.exc.func, "id", "")
+        name = (
+            node.exc.func.attr
+            if isinstance(node.exc.func, ast.Attribute)
+            else getattr(node.exc.func, "id", "")
+        )
     elif isinstance(node.exc, ast.Name):
         name = node.exc.id
     raise PyRaise(value, name)

@@ -63,7 +63,9 @@ def get(run: Run, frame: Frame, owner: Value, index: Value, node: ast.Subscript)
     if isinstance(owner, Sym):
         key = f"[{token(index)!r}]"
         if key not in owner.facts:
-            owner.facts[key] = Sym((*owner.key, "item", token(index)), data=owner.data, text=machine.source_text(node))
+            owner.facts[key] = Sym(
+                (*owner.key, "item", token(index)), data=owner.data, text=machine.source_text(node)
+            )
         return owner.facts[key]
     return attributes.class_item(run, owner, index)
 
@@ -80,7 +82,11 @@ def _sequence_get(run: Run, owner: ListV | TupleV, index: Value) -> Value:
         parts = (index.lower, index.upper, index.step)
         if all(part is None or isinstance(part, int) for part in parts) and index.step != 0:
             chosen = list(items)[slice(*parts)]
-            return TupleV(tuple(chosen), open=owner.open) if isinstance(owner, TupleV) else ListV(chosen, open=owner.open)
+            return (
+                TupleV(tuple(chosen), open=owner.open)
+                if isinstance(owner, TupleV)
+                else ListV(chosen, open=owner.open)
+            )
         return ListV(list(items), open=True) if isinstance(owner, ListV) else TupleV(tuple(items), open=True)
     if items:
         # An unknown index may hit any item; the last one stands for all.
@@ -128,12 +134,15 @@ def _instance_get(run: Run, frame: Frame, owner: Instance, index: Value, node: a
         from gradguard.tape.calls import call_value
 
         bound = attributes.bind(run, owner, method)
-        return call_value(run, frame, bound, Call([index], {}, run.place(frame, node), [node.slice], {}), node)
+        return call_value(
+            run, frame, bound, Call([index], {}, run.place(frame, node), [node.slice], {}), node
+        )
     children = owner.attributes.get("__children__")
     if isinstance(children, ListV):
         if isinstance(index, SliceV):
-            part = Instance(owner.cls, {"__children__": _sequence_get(run, children, index)}, training=owner.training)
-            return part
+            return Instance(
+                owner.cls, {"__children__": _sequence_get(run, children, index)}, training=owner.training
+            )
         return _sequence_get(run, children, index)
     if isinstance(children, DictV):
         return _dict_get(run, children, index)
@@ -152,7 +161,9 @@ def tensor_get(run: Run, frame: Frame, owner: Tensor, index: Value, node: ast.Su
             view = False
     if view is not False:
         # An unknown index is an integer far more often than a mask.
-        made = machine.make_view(run, owner, "select" if len(parts) == 1 else "slice", place, sure=view is True)
+        made = machine.make_view(
+            run, owner, "select" if len(parts) == 1 else "slice", place, sure=view is True
+        )
         made.shape = _indexed(owner.shape, parts)
         made.contiguous = True if owner.contiguous is True and _leading(parts) else None
         for part in parts:
@@ -165,7 +176,9 @@ def tensor_get(run: Run, frame: Frame, owner: Tensor, index: Value, node: ast.Su
     mask = any(_is_mask(part) for part in parts)
     if mask:
         reads.host_read(run, frame, node, "mask", owner, implicit=True)
-    call = Call([owner, TupleV(tuple(_as_index(part) for part in parts))], {}, place, [node.value, node.slice], {})
+    call = Call(
+        [owner, TupleV(tuple(_as_index(part) for part in parts))], {}, place, [node.value, node.slice], {}
+    )
     result = torchcalls.call_op(run, frame, "Tensor.__getitem__", call, node, name="index")
     if isinstance(result, Tensor) and result.base is None:
         return result
@@ -188,7 +201,7 @@ def _advanced(part: Value) -> bool:
         return not (part.shape == () and part.dtype not in (None, "bool"))
     if isinstance(part, Sym):
         return part.tensor is not None or part.kind == "tensor"
-    return isinstance(part, (ListV, ArrayV)) or isinstance(part, bool)
+    return isinstance(part, (ListV, ArrayV, bool))
 
 
 def _is_mask(part: Value) -> bool:
@@ -216,7 +229,9 @@ def _indexed(shape: tuple[object, ...] | None, parts: tuple[Value, ...]) -> tupl
 
 def _slice_size(size: object, part: SliceV) -> object:
     bounds = (part.lower, part.upper, part.step)
-    if not isinstance(size, int) or any(not (b is None or (isinstance(b, int) and not isinstance(b, bool))) for b in bounds):
+    if not isinstance(size, int) or any(
+        not (b is None or (isinstance(b, int) and not isinstance(b, bool))) for b in bounds
+    ):
         return None
     if part.step == 0:
         return None
@@ -234,8 +249,14 @@ def put(run: Run, frame: Frame, owner: Value, index: Value, value: Value, node: 
     """`owner[index] = value`."""
     if isinstance(owner, Sym) and owner.tensor is not None:
         owner = owner.tensor
-    if isinstance(owner, Sym) and owner.kind == "any" and (isinstance(value, Tensor) or isinstance(index, (SliceV, Tensor))):
-        if isinstance(index, (SliceV, Tensor)) or (isinstance(index, TupleV) and any(isinstance(p, SliceV) for p in index.items)):
+    if (
+        isinstance(owner, Sym)
+        and owner.kind == "any"
+        and (isinstance(value, Tensor) or isinstance(index, (SliceV, Tensor)))
+    ):
+        if isinstance(index, (SliceV, Tensor)) or (
+            isinstance(index, TupleV) and any(isinstance(p, SliceV) for p in index.items)
+        ):
             owner = as_tensor(run, owner)
     if isinstance(owner, Tensor):
         tensor_put(run, frame, owner, index, value, node)
@@ -261,10 +282,20 @@ def put(run: Run, frame: Frame, owner: Value, index: Value, value: Value, node: 
             from gradguard.tape.calls import call_value
 
             bound = attributes.bind(run, owner, method)
-            call_value(run, frame, bound, Call([index, value], {}, run.place(frame, node), [node.slice, None], {}), node)
+            call_value(
+                run,
+                frame,
+                bound,
+                Call([index, value], {}, run.place(frame, node), [node.slice, None], {}),
+                node,
+            )
             return
         children = owner.attributes.get("__children__")
-        if isinstance(children, ListV) and isinstance(index, int) and -len(children.items) <= index < len(children.items):
+        if (
+            isinstance(children, ListV)
+            and isinstance(index, int)
+            and -len(children.items) <= index < len(children.items)
+        ):
             children.items[index] = value
         elif isinstance(children, DictV):
             dict_set(children, index, value)
@@ -296,7 +327,9 @@ def _remember(value: Value, node: ast.Subscript, place: Place) -> None:
             value.bound_name = machine.source_text(node)
 
 
-def tensor_put(run: Run, frame: Frame, owner: Tensor, index: Value, value: Value, node: ast.Subscript) -> None:
+def tensor_put(
+    run: Run, frame: Frame, owner: Tensor, index: Value, value: Value, node: ast.Subscript
+) -> None:
     """`x[i] = v`: a write to `x`, through a view of it when the index is plain."""
     statement = run.statement
     place = run.place(frame, statement if statement is not None else node)
@@ -310,8 +343,6 @@ def tensor_put(run: Run, frame: Frame, owner: Tensor, index: Value, value: Value
     torchcalls.setitem(run, frame, owner, indices, value, place, node, masked=mask)
 
 
-
-
 def delete(owner: Value, index: Value) -> None:
     """`del owner[index]`."""
     if isinstance(owner, DictV):
@@ -319,5 +350,7 @@ def delete(owner: Value, index: Value) -> None:
     elif isinstance(owner, ListV):
         if isinstance(index, int) and -len(owner.items) <= index < len(owner.items):
             del owner.items[index]
-        elif isinstance(index, SliceV) and all(p is None or isinstance(p, int) for p in (index.lower, index.upper, index.step)):
+        elif isinstance(index, SliceV) and all(
+            p is None or isinstance(p, int) for p in (index.lower, index.upper, index.step)
+        ):
             del owner.items[slice(index.lower, index.upper, index.step)]

@@ -39,7 +39,18 @@ def attribute(run: Run, frame: Frame, owner: Tensor, name: str, node: ast.AST) -
         return TorchName(f"torch.{owner.dtype}") if owner.dtype else Sym(("dtype", owner.number), "dtype")
     if name == "device":
         return Sym(("device", owner.number), "device")
-    if name in ("ndim", "itemsize", "nbytes", "_version", "layout", "is_cuda", "names", "is_sparse", "is_quantized", "is_cpu"):
+    if name in (
+        "ndim",
+        "itemsize",
+        "nbytes",
+        "_version",
+        "layout",
+        "is_cuda",
+        "names",
+        "is_sparse",
+        "is_quantized",
+        "is_cpu",
+    ):
         if name == "ndim" and owner.shape is not None:
             return len(owner.shape)
         return Sym((name, owner.number), "int" if name != "layout" else "any")
@@ -76,10 +87,17 @@ def _grad(run: Run, frame: Frame, owner: Tensor, node: ast.AST) -> Value:
 def _shape(run: Run, owner: Tensor) -> Value:
     if owner.shape is None:
         return Sym(("shape", owner.number), "any", data=True)
-    return TupleV(tuple(s if isinstance(s, int) else Sym(("shape", owner.number, i), "int") for i, s in enumerate(owner.shape)))
+    return TupleV(
+        tuple(
+            s if isinstance(s, int) else Sym(("shape", owner.number, i), "int")
+            for i, s in enumerate(owner.shape)
+        )
+    )
 
 
-def set_attribute(run: Run, frame: Frame, owner: Tensor, name: str, value: Value, node: ast.AST, *, augmented: bool) -> None:
+def set_attribute(
+    run: Run, frame: Frame, owner: Tensor, name: str, value: Value, node: ast.AST, *, augmented: bool
+) -> None:
     """`tensor.name = value`."""
     if name == "data" and not augmented:
         assign_data(run, frame, owner, value, node)
@@ -101,7 +119,15 @@ def assign_data(run: Run, frame: Frame, owner: Tensor, value: Value, node: ast.A
     A node that kept the tensor object itself now sees the new numbers; one that kept a view still has the old.
     """
     place = run.place(frame, run.statement or node)
-    done = Write(place, ".data =", owner, counted=False, kind="data", statement=run.statement, via=machine.source_text(node))
+    done = Write(
+        place,
+        ".data =",
+        owner,
+        counted=False,
+        kind="data",
+        statement=run.statement,
+        via=machine.source_text(node),
+    )
     done.order = run.tick()
     done.iterations = run.iterations()
     owner.memory.writes.append(done)
@@ -121,13 +147,30 @@ def method(run: Run, frame: Frame, owner: Tensor, name: str, call: Call, node: a
     handler = _METHODS.get(name)
     if handler is not None:
         return handler(run, frame, owner, call, node)
-    receiver = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-    full = Call([owner, *call.args], call.kwargs, call.place, [receiver, *call.exprs], call.kwexprs, open_args=call.open_args)
+    receiver = (
+        node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    )
+    full = Call(
+        [owner, *call.args],
+        call.kwargs,
+        call.place,
+        [receiver, *call.exprs],
+        call.kwexprs,
+        open_args=call.open_args,
+    )
     made = torchcalls.call_op(run, frame, f"Tensor.{name}", full, node)
     if made is not torchcalls.MISSING:
         return made
     if name.endswith("_") and not name.startswith("_"):
-        machine.write(run, owner, full.place, name, sources=apply.tensors_in(TupleV(tuple(call.args))), certain=False, expr=receiver)
+        machine.write(
+            run,
+            owner,
+            full.place,
+            name,
+            sources=apply.tensors_in(TupleV(tuple(call.args))),
+            certain=False,
+            expr=receiver,
+        )
         return owner
     return torchcalls.unknown_op(run, full, name)
 
@@ -157,7 +200,9 @@ def _backward(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) 
         owner.leaf = False if owner.node is not None else owner.leaf
     check_root(run, owner, place)
     keep = create if retain is None else known_truth(retain)
-    backward(run, [owner], place, retain=keep, inputs=apply.tensors_in(inputs) if inputs is not None else None)
+    backward(
+        run, [owner], place, retain=keep, inputs=apply.tensors_in(inputs) if inputs is not None else None
+    )
     if create is True:
         run.emit(CreateGraphCycle(place, False, machine.source_text(node)))
     return None
@@ -221,7 +266,9 @@ def _to(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Val
     name = call.name
     values: dict[str, Value] = {"self": owner}
     for value in (*call.args, *call.kwargs.values()):
-        if isinstance(value, TorchName) and shapes.is_dtype(value.path) or (isinstance(value, Sym) and value.kind == "dtype"):
+        if (isinstance(value, TorchName) and shapes.is_dtype(value.path)) or (
+            isinstance(value, Sym) and value.kind == "dtype"
+        ):
             values["dtype"] = value
         elif isinstance(value, Tensor):
             values["other"] = value
@@ -235,7 +282,8 @@ def _to(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Val
     copies = known_truth(call.kwargs.get("copy", False))
     method_name = f"Tensor.{name}"
     same = machine.both(
-        shapes.memory_fact("same_dtype", owner, values, method_name), shapes.memory_fact("same_device", owner, values, method_name)
+        shapes.memory_fact("same_dtype", owner, values, method_name),
+        shapes.memory_fact("same_device", owner, values, method_name),
     )
     if same is True and copies is False:
         return owner
@@ -307,6 +355,17 @@ _METHODS: dict[str, Handler] = {
     "cpu": _to,
     "xpu": _to,
 }
-for _cast in ("float", "double", "half", "bfloat16", "int", "long", "short", "bool", "byte", "char", "type_as"):
+for _cast in (
+    "float",
+    "double",
+    "half",
+    "bfloat16",
+    "int",
+    "long",
+    "short",
+    "bool",
+    "byte",
+    "char",
+    "type_as",
+):
     _METHODS[_cast] = _to
-

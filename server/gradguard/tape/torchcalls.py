@@ -20,7 +20,9 @@ class _Missing:
 MISSING = _Missing()
 
 
-def call_op(run: Run, frame: Frame, path: str, call: Call, node: ast.AST, *, kind: str = "op", name: str = "") -> Value:
+def call_op(
+    run: Run, frame: Frame, path: str, call: Call, node: ast.AST, *, kind: str = "op", name: str = ""
+) -> Value:
     """Run the op of that public name, or MISSING."""
     op = run.table.op(path)
     if op is None:
@@ -75,7 +77,15 @@ def index_copy_out(run: Run, owner: Tensor, indices: Sequence[Tensor], place: Pl
 
 
 def setitem(
-    run: Run, frame: Frame, owner: Tensor, indices: list[Tensor], value: Value, place: Place, node: ast.Subscript, *, masked: bool
+    run: Run,
+    frame: Frame,
+    owner: Tensor,
+    indices: list[Tensor],
+    value: Value,
+    place: Place,
+    node: ast.Subscript,
+    *,
+    masked: bool,
 ) -> None:
     """`x[i] = v`: a copy into a view of `x`, or an `index_put_` that keeps its indices."""
     sources = apply.tensors_in(value)
@@ -83,16 +93,27 @@ def setitem(
     if isinstance(value, Sym) and value.tensor is None and value.kind == "any" and not value.data:
         needs = either(needs, both(run.modes.grad, None))
     certain = True
-    if not machine.write(run, owner, place, "[...] =", sources=sources, kind="setitem", certain=certain, expr=node):
+    if not machine.write(
+        run, owner, place, "[...] =", sources=sources, kind="setitem", certain=certain, expr=node
+    ):
         return
     if needs is False:
         return
     scalar = masked and not sources
-    recorded = machine.record(run, "index_put_" if indices else "copy_slices", place, (owner, *sources), certain=needs is True)
+    recorded = machine.record(
+        run, "index_put_" if indices else "copy_slices", place, (owner, *sources), certain=needs is True
+    )
     if indices:
         recorded.frees = True
         for index in indices:
-            machine.save(run, recorded, "mask" if scalar else "indices", index, why="where the gradient goes", expr=node.slice)
+            machine.save(
+                run,
+                recorded,
+                "mask" if scalar else "indices",
+                index,
+                why="where the gradient goes",
+                expr=node.slice,
+            )
     machine.rebase(run, owner, recorded)
 
 
@@ -102,7 +123,9 @@ def array_write(run: Run, frame: Frame, array: ArrayV, node: ast.AST, op: str) -
     if target is None:
         return
     place = run.place(frame, run.statement or node)
-    done = Write(place, op, target, counted=False, kind="numpy", statement=run.statement, via=machine.source_text(node))
+    done = Write(
+        place, op, target, counted=False, kind="numpy", statement=run.statement, via=machine.source_text(node)
+    )
     done.order = run.tick()
     done.iterations = run.iterations()
     target.memory.writes.append(done)

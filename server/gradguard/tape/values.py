@@ -29,7 +29,9 @@ class Sym:
 
     __slots__ = ("data", "facts", "key", "kind", "tensor", "text")
 
-    def __init__(self, key: tuple[object, ...], kind: str = "any", *, data: bool = False, text: str = "") -> None:
+    def __init__(
+        self, key: tuple[object, ...], kind: str = "any", *, data: bool = False, text: str = ""
+    ) -> None:
         self.key = key
         self.kind = kind
         """`any`, `number`, `int`, `str`, `bool`, `module`, `tensor`, `index`, `optimizer`, `device`, `dtype`."""

@@ -82,7 +82,15 @@ def _doubled(run: Run, gradient: Tensor, roots: list[Tensor], call: Call, *, cer
         seen.add(one)
         for saved in one.saved:
             if saved.tensor.requires_grad is not False and saved.certain:
-                machine.save(run, node, saved.role, saved.tensor, certain=certain, why="double backward", expr=saved.expr)
+                machine.save(
+                    run,
+                    node,
+                    saved.role,
+                    saved.tensor,
+                    certain=certain,
+                    why="double backward",
+                    expr=saved.expr,
+                )
                 node.saved[-1].version = saved.version
                 node.saved[-1].memory_mark = saved.memory_mark
         stack.extend(edge.node for edge in one.edges)
@@ -99,7 +107,11 @@ def function_apply(run: Run, frame: Frame, cls: ClassV, call: Call, node: ast.AS
     context = Instance(TorchName("torch.autograd.function.FunctionCtx"), made=call.place)
     forward = attributes.class_lookup(cls, "forward")
     setup = attributes.class_lookup(cls, "setup_context")
-    inputs = [t for value in call.args for t in apply.tensors_in(value.tensor if isinstance(value, Sym) and value.tensor else value)]
+    inputs = [
+        t
+        for value in call.args
+        for t in apply.tensors_in(value.tensor if isinstance(value, Sym) and value.tensor else value)
+    ]
     versions = {t.number: t.counter.value for t in inputs}
     needs = machine.requires(run, inputs)
     saved_modes = run.modes
@@ -111,8 +123,16 @@ def function_apply(run: Run, frame: Frame, cls: ClassV, call: Call, node: ast.AS
             return run.fresh()
         full = Call([context, *args], call.kwargs, call.place, [None, *call.exprs], call.kwexprs)
         if setup is not None:
-            result = call_value(run, frame, forward, Call(args, call.kwargs, call.place, call.exprs, call.kwexprs), node)
-            call_value(run, frame, setup, Call([context, TupleV(tuple(args)), result], {}, call.place, [None] * 3, {}), node)
+            result = call_value(
+                run, frame, forward, Call(args, call.kwargs, call.place, call.exprs, call.kwexprs), node
+            )
+            call_value(
+                run,
+                frame,
+                setup,
+                Call([context, TupleV(tuple(args)), result], {}, call.place, [None] * 3, {}),
+                node,
+            )
         else:
             result = call_value(run, frame, forward, full, node)
     finally:
@@ -122,12 +142,21 @@ def function_apply(run: Run, frame: Frame, cls: ClassV, call: Call, node: ast.AS
     for tensor in inputs:
         if tensor.counter.value != versions[tensor.number] and tensor.number not in dirty:
             last = tensor.counter.writes[-1]
-            run.emit(FunctionMutation(last.place, needs is True, "input", last.via or tensor.bound_name, last.op))
+            run.emit(
+                FunctionMutation(last.place, needs is True, "input", last.via or tensor.bound_name, last.op)
+            )
     return _function_result(run, cls, context, result, inputs, needs, call, dirty)
 
 
 def _function_result(
-    run: Run, cls: ClassV, context: Instance, result: Value, inputs: list[Tensor], needs: bool | None, call: Call, dirty: set[int]
+    run: Run,
+    cls: ClassV,
+    context: Instance,
+    result: Value,
+    inputs: list[Tensor],
+    needs: bool | None,
+    call: Call,
+    dirty: set[int],
 ) -> Value:
     if needs is False:
         return result
@@ -158,7 +187,10 @@ def _function_result(
     if isinstance(result, Tensor):
         return replaced.get(result.number, result)
     if isinstance(result, TupleV):
-        return TupleV(tuple(replaced.get(t.number, t) if isinstance(t, Tensor) else t for t in result.items), open=result.open)
+        return TupleV(
+            tuple(replaced.get(t.number, t) if isinstance(t, Tensor) else t for t in result.items),
+            open=result.open,
+        )
     return result
 
 
@@ -178,14 +210,18 @@ def check_backward(run: Run, cls: ClassV, frame: Frame) -> None:
     count = max(1, len(method.node.args.args) - 1)
     for index in range(count):
         gradient = run.tensor(place)
-        gradient.bound_name = method.node.args.args[index + 1].arg if index + 1 < len(method.node.args.args) else "grad_output"
+        gradient.bound_name = (
+            method.node.args.args[index + 1].arg if index + 1 < len(method.node.args.args) else "grad_output"
+        )
         gradients.append(gradient)
     saved = apply.tensors_in(context.attributes.get("__saved__"))
     marks = {t.number: len(t.memory.writes) for t in (*gradients, *saved)}
     modes = run.modes
     run.modes = Modes(False, False)
     try:
-        call_value(run, frame, method, Call([context, *gradients], {}, place, [None] * (count + 1), {}), method.node)
+        call_value(
+            run, frame, method, Call([context, *gradients], {}, place, [None] * (count + 1), {}), method.node
+        )
     finally:
         run.modes = modes
     for tensors, what in ((saved, "saved"), (gradients, "grad_output")):
@@ -245,7 +281,9 @@ def _checkpoint(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return result
 
 
-_CHECKPOINT_OPTIONS = frozenset({"use_reentrant", "context_fn", "determinism_check", "debug", "preserve_rng_state", "early_stop"})
+_CHECKPOINT_OPTIONS = frozenset(
+    {"use_reentrant", "context_fn", "determinism_check", "debug", "preserve_rng_state", "early_stop"}
+)
 
 
 @torch_function("torch.utils.checkpoint.checkpoint_sequential")
@@ -253,7 +291,9 @@ def _checkpoint_sequential(run: Run, frame: Frame, call: Call, node: ast.AST) ->
     return run.fresh()
 
 
-@torch_function("torch.autograd.functional.jacobian", "torch.autograd.functional.hessian", "torch.autograd.gradcheck")
+@torch_function(
+    "torch.autograd.functional.jacobian", "torch.autograd.functional.hessian", "torch.autograd.gradcheck"
+)
 def _functional(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return run.fresh()
 
@@ -261,5 +301,3 @@ def _functional(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 @torch_function("torch.autograd.set_detect_anomaly", "torch.autograd.detect_anomaly")
 def _anomaly(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return run.fresh()
-
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradguard.tape import attributes, machine, operators, reads
+from gradguard.tape import attributes, operators, reads
 from gradguard.tape.apply import Call, tensors_in
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
@@ -41,7 +41,11 @@ def _range(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         held = _held(value)
         if isinstance(held, Tensor):
             reads.host_read(run, frame, node, "index", held, implicit=True)
-    if all(isinstance(a, int) for a in call.args) and call.args and not (len(call.args) == 3 and call.args[2] == 0):
+    if (
+        all(isinstance(a, int) for a in call.args)
+        and call.args
+        and not (len(call.args) == 3 and call.args[2] == 0)
+    ):
         numbers = range(*call.args[:3])
         return IteratorV(_counted(run, numbers), exact=len(numbers) <= MAX_RANGE, length=len(numbers))
     return IteratorV(_unknown_range(run, call), exact=False)
@@ -77,7 +81,11 @@ def _unknown_range(run: Run, call: Call) -> Iterator[Value]:
 def _enumerate(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     source = iterate(run, frame, call.get(0, "iterable"), node)
     start = call.get(1, "start", 0)
-    numbers: Iterator[Value] = iter(range(start, start + MAX_RANGE)) if source.exact and isinstance(start, int) else _indices(run, start)
+    numbers: Iterator[Value] = (
+        iter(range(start, start + MAX_RANGE))
+        if source.exact and isinstance(start, int)
+        else _indices(run, start)
+    )
     pairs = (TupleV((number, item)) for number, item in zip(numbers, source.source, strict=False))
     return IteratorV(pairs, exact=source.exact, data=source.data, kind=source.kind, length=source.length)
 
@@ -102,7 +110,9 @@ def _map(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 
     def results() -> Iterator[Value]:
         for row in zip(*[s.source for s in sources], strict=False):
-            yield call_value(run, frame, function, Call(list(row), {}, call.place, [None] * len(row), {}), node)
+            yield call_value(
+                run, frame, function, Call(list(row), {}, call.place, [None] * len(row), {}), node
+            )
 
     return IteratorV(results(), exact=all(s.exact for s in sources))
 
@@ -133,7 +143,9 @@ def _sorted(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return ListV(items, open=not source.exact, made=call.place)
 
 
-@external_function("builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset", "collections.deque")
+@external_function(
+    "builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset", "collections.deque"
+)
 def _list(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     name = call.name
     items: list[Value] = []
@@ -146,7 +158,12 @@ def _list(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
             return ListV(items, open=is_open, made=call.place, kind="parameters")
     if name == "tuple":
         return TupleV(tuple(items), open=is_open)
-    made = ListV(items, open=is_open, made=call.place, kind={"set": "set", "frozenset": "set", "deque": "deque"}.get(name, "list"))
+    made = ListV(
+        items,
+        open=is_open,
+        made=call.place,
+        kind={"set": "set", "frozenset": "set", "deque": "deque"}.get(name, "list"),
+    )
     made.maxlen = call.get(1, "maxlen") if name == "deque" else None
     return made
 
@@ -193,7 +210,9 @@ def _len(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 
         own = attributes.class_lookup(value.cls, "__len__")
         if own is not None:
-            return call_value(run, frame, attributes.bind(run, value, own), Call([], {}, call.place, [], {}), node)
+            return call_value(
+                run, frame, attributes.bind(run, value, own), Call([], {}, call.place, [], {}), node
+            )
         if "__children__" in value.attributes:
             return library.method(run, frame, value, "__len__", call, node)
     return Sym(("len", key_of(value)), "int")
@@ -239,7 +258,15 @@ def _extreme(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return Sym((name, *map(key_of, items)), "number")
 
 
-@external_function("builtins.float", "builtins.int", "builtins.bool", "builtins.complex", "builtins.round", "builtins.abs", "builtins.divmod")
+@external_function(
+    "builtins.float",
+    "builtins.int",
+    "builtins.bool",
+    "builtins.complex",
+    "builtins.round",
+    "builtins.abs",
+    "builtins.divmod",
+)
 def _number(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     name = call.name
     value = _held(call.get(0, "x", 0))
@@ -250,7 +277,11 @@ def _number(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
             return tensors.method(run, frame, value, "abs", Call([], {}, call.place, [], {}), node)
         if name != "round":
             reads.host_read(run, frame, node, name, value, implicit=True)
-        made = Sym((name, value.number, value.counter.value), "int" if name == "int" else "bool" if name == "bool" else "number", data=True)
+        made = Sym(
+            (name, value.number, value.counter.value),
+            "int" if name == "int" else "bool" if name == "bool" else "number",
+            data=True,
+        )
         made.facts["__read__"] = value
         return made
     if isinstance(value, (int, float, str)) and len(call.args) == 1:
@@ -259,7 +290,9 @@ def _number(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         except (KeyError, ValueError, OverflowError, TypeError):
             return run.fresh("number")
     if isinstance(value, Sym):
-        made = Sym((name, value.key), "bool" if name == "bool" else "int" if name == "int" else "number", data=True)
+        made = Sym(
+            (name, value.key), "bool" if name == "bool" else "int" if name == "int" else "number", data=True
+        )
         made.facts.update({k: v for k, v in value.facts.items() if k == "__read__"})
         return made
     return run.fresh("number")
@@ -294,7 +327,9 @@ def _hasattr(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     if isinstance(owner, Instance) and isinstance(name, str):
         if name in owner.attributes or attributes.class_lookup(owner.cls, name) is not None:
             return True
-        if isinstance(owner.cls, ClassV) and not any(not isinstance(b, ClassV) for b in attributes.linear(owner.cls)):
+        if isinstance(owner.cls, ClassV) and not any(
+            not isinstance(b, ClassV) for b in attributes.linear(owner.cls)
+        ):
             return False
     return Sym(("hasattr", key_of(owner), key_of(name)), "bool")
 
@@ -337,7 +372,9 @@ def _type(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return value.cls if isinstance(value, Instance) else run.fresh()
 
 
-@external_function("builtins.id", "builtins.hash", "builtins.ord", "builtins.callable", "builtins.vars", "builtins.dir")
+@external_function(
+    "builtins.id", "builtins.hash", "builtins.ord", "builtins.callable", "builtins.vars", "builtins.dir"
+)
 def _opaque(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return Sym(("id", *map(key_of, call.args)), "int")
 
@@ -365,11 +402,19 @@ def _reduce(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         return run.fresh()
     total = items[0]
     for item in items[1:]:
-        total = call_value(run, frame, call.args[0], Call([total, item], {}, call.place, [None, None], {}), node)
+        total = call_value(
+            run, frame, call.args[0], Call([total, item], {}, call.place, [None, None], {}), node
+        )
     return total
 
 
-@external_function("functools.wraps", "functools.lru_cache", "functools.cache", "functools.total_ordering", "builtins.property")
+@external_function(
+    "functools.wraps",
+    "functools.lru_cache",
+    "functools.cache",
+    "functools.total_ordering",
+    "builtins.property",
+)
 def _identity_decorator(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     if call.args and isinstance(call.args[0], FunctionV) and call.name.endswith(("cache", "lru_cache")):
         return call.args[0]
@@ -398,14 +443,27 @@ def _copied(run: Run, value: Value, call: Call, done: dict[int, Value], deep: bo
     if isinstance(value, Instance):
         twin = Instance(value.cls, made=call.place, training=value.training, compiled=value.compiled)
         done[id(value)] = twin
-        twin.attributes = {k: _copied(run, v, call, done, deep) if deep else v for k, v in value.attributes.items()}
+        twin.attributes = {
+            k: _copied(run, v, call, done, deep) if deep else v for k, v in value.attributes.items()
+        }
         return twin
     if isinstance(value, ListV):
-        return ListV([_copied(run, v, call, done, deep) if deep else v for v in value.items], value.open, call.place, value.kind)
+        return ListV(
+            [_copied(run, v, call, done, deep) if deep else v for v in value.items],
+            value.open,
+            call.place,
+            value.kind,
+        )
     if isinstance(value, TupleV):
-        return TupleV(tuple(_copied(run, v, call, done, deep) if deep else v for v in value.items), value.names, value.open)
+        return TupleV(
+            tuple(_copied(run, v, call, done, deep) if deep else v for v in value.items),
+            value.names,
+            value.open,
+        )
     if isinstance(value, DictV):
-        items = {k: (key, _copied(run, v, call, done, deep) if deep else v) for k, (key, v) in value.items.items()}
+        items = {
+            k: (key, _copied(run, v, call, done, deep) if deep else v) for k, (key, v) in value.items.items()
+        }
         return DictV(items, open=value.open, made=call.place, factory=value.factory)
     return value
 
@@ -497,10 +555,17 @@ def _namedtuple(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     if isinstance(fields, str):
         names = fields.replace(",", " ").split()
     elif isinstance(fields, (ListV, TupleV)):
-        names = [f if isinstance(f, str) else f.items[0] for f in fields.items if isinstance(f, (str, TupleV))]
+        names = [
+            f if isinstance(f, str) else f.items[0] for f in fields.items if isinstance(f, (str, TupleV))
+        ]
     from gradguard.tape.values import External
 
-    return ClassV(str(call.get(0, "typename")), [External("typing.NamedTuple")], {}, fields=[(n, run.fresh(text=n)) for n in names])
+    return ClassV(
+        str(call.get(0, "typename")),
+        [External("typing.NamedTuple")],
+        {},
+        fields=[(n, run.fresh(text=n)) for n in names],
+    )
 
 
 @external_function("random.random", "random.uniform", "random.randint", "random.gauss", "random.choice", "random.sample", "time.time", "time.perf_counter", "random.randrange")  # fmt: skip

@@ -15,7 +15,9 @@ from gradguard.tape.truth import key_of
 from gradguard.tape.values import DictV, ListV, Sym, TupleV, Value
 
 
-def method(run: Run, frame: Frame, receiver: ListV | TupleV | DictV, name: str, call: Call, node: ast.AST) -> Value:
+def method(
+    run: Run, frame: Frame, receiver: ListV | TupleV | DictV, name: str, call: Call, node: ast.AST
+) -> Value:
     """Call a container's method."""
     handler = (_DICT if isinstance(receiver, DictV) else _LIST).get(name)
     if handler is None:

@@ -29,7 +29,9 @@ def options(run: Run, made: Tensor, call: Call) -> Tensor:
         made.device = "cpu" if device.startswith("cpu") else "accelerator"
     elif isinstance(device, Sym):
         source = device.key[1] if device.key and device.key[0] == "device" else None
-        made.device = "accelerator" if source is None or not isinstance(source, int) else _device_of(run, source)
+        made.device = (
+            "accelerator" if source is None or not isinstance(source, int) else _device_of(run, source)
+        )
     flag = call.kwargs.get("requires_grad", False)
     made.requires_grad = known_truth(flag)
     return made
@@ -79,7 +81,9 @@ def _counted(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     made = run.tensor(call.place)
     made.dtype = "float32"
     if name in _INTEGER:
-        made.dtype = "int64" if all(isinstance(a, int) for a in call.args) else None if name == "arange" else "int64"
+        made.dtype = (
+            "int64" if all(isinstance(a, int) for a in call.args) else None if name == "arange" else "int64"
+        )
         if any(isinstance(a, float) for a in call.args):
             made.dtype = "float32"
     made.shape = (None, None) if name in ("eye", "tril_indices", "triu_indices") else (None,)
@@ -145,9 +149,18 @@ def _literal(value: Value) -> tuple[str | None, tuple[object, ...] | None]:
     if isinstance(value, (ListV, TupleV)) and not value.open:
         parts = [_literal(item) for item in value.items]
         dtypes = {dtype for dtype, _ in parts}
-        dtype = "float32" if "float32" in dtypes and None not in dtypes else dtypes.pop() if len(dtypes) == 1 else None
+        dtype = (
+            "float32"
+            if "float32" in dtypes and None not in dtypes
+            else dtypes.pop()
+            if len(dtypes) == 1
+            else None
+        )
         inner = parts[0][1] if parts else ()
-        return dtype or ("float32" if not parts else None), (len(parts), *inner) if inner is not None else None
+        return dtype or ("float32" if not parts else None), (
+            len(parts),
+            *inner,
+        ) if inner is not None else None
     return None, None
 
 
@@ -170,7 +183,12 @@ def _wrap(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         made.from_numpy = True
         return options(run, made, call) if call.kwargs else made
     made = run.tensor(call.place)
-    made.dtype = {"LongTensor": "int64", "IntTensor": "int32", "BoolTensor": "bool", "DoubleTensor": "float64"}.get(name, "float32")
+    made.dtype = {
+        "LongTensor": "int64",
+        "IntTensor": "int32",
+        "BoolTensor": "bool",
+        "DoubleTensor": "float64",
+    }.get(name, "float32")
     if name in ("as_tensor", "asarray"):
         made.dtype, made.shape = _literal(source)
     elif all(isinstance(a, int) for a in call.args) and name.endswith("Tensor"):
@@ -181,7 +199,9 @@ def _wrap(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return options(run, made, call)
 
 
-@torch_function("torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.UninitializedParameter", "torch.nn.Buffer")
+@torch_function(
+    "torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.UninitializedParameter", "torch.nn.Buffer"
+)
 def _parameter(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """A leaf of its own that shares the memory it is given."""
     source = call.get(0, "data")

@@ -31,7 +31,9 @@ def tensor_hook(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST
             run.loops = loops
         if owner.leaf is not True or owner.requires_grad is not True:
             for write in gradient.memory.writes:
-                run.emit(HookWrite(write.place, False, write.via or gradient.bound_name, write.op, call.place))
+                run.emit(
+                    HookWrite(write.place, False, write.via or gradient.bound_name, write.op, call.place)
+                )
         _ = result
     return run.fresh()
 
@@ -78,17 +80,31 @@ def before_forward(run: Run, frame: Frame, module: Instance, call: Call, node: a
 
     for kind, hook, _ in list(module.hooks):
         if kind == "pre":
-            result = call_value(run, frame, hook, Call([module, TupleV(tuple(call.args))], {}, call.place, [None, None], {}), node)
+            result = call_value(
+                run,
+                frame,
+                hook,
+                Call([module, TupleV(tuple(call.args))], {}, call.place, [None, None], {}),
+                node,
+            )
             if isinstance(result, TupleV):
                 call = Call(list(result.items), call.kwargs, call.place, call.exprs, call.kwexprs)
             elif result is not None and isinstance(result, Tensor):
                 call = Call([result], call.kwargs, call.place, call.exprs, call.kwexprs)
     if any(kind == "backward" for kind, _, _ in module.hooks):
-        call = Call([_wrapped(run, value, call) for value in call.args], call.kwargs, call.place, call.exprs, call.kwexprs)
+        call = Call(
+            [_wrapped(run, value, call) for value in call.args],
+            call.kwargs,
+            call.place,
+            call.exprs,
+            call.kwexprs,
+        )
     return call
 
 
-def after_forward(run: Run, frame: Frame, module: Instance, call: Call, result: Value, node: ast.AST) -> Value:
+def after_forward(
+    run: Run, frame: Frame, module: Instance, call: Call, result: Value, node: ast.AST
+) -> Value:
     """Forward hooks, and the view that a full backward hook puts around the output."""
     from gradguard.tape.calls import call_value
 

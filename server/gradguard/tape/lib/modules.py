@@ -33,7 +33,9 @@ _CONTAINERS = ("Sequential", "ModuleList", "ModuleDict", "ParameterList", "Param
 
 def is_module_class(path: str) -> bool:
     """Whether a torch name is a class of `torch.nn`."""
-    if not path.startswith("torch.nn.") or path.startswith(("torch.nn.functional", "torch.nn.init", "torch.nn.utils")):
+    if not path.startswith("torch.nn.") or path.startswith(
+        ("torch.nn.functional", "torch.nn.init", "torch.nn.utils")
+    ):
         return False
     return path.rpartition(".")[2][:1].isupper()
 
@@ -115,7 +117,11 @@ def _fill_container(run: Run, made: Instance, name: str, call: Call) -> None:
         else:
             children = ListV(list(call.args), open=call.open_args)
     elif name in ("ModuleDict", "ParameterDict"):
-        children = DictV(dict(first.items), open=first.open) if isinstance(first, DictV) else DictV(open=first is not None)
+        children = (
+            DictV(dict(first.items), open=first.open)
+            if isinstance(first, DictV)
+            else DictV(open=first is not None)
+        )
     elif isinstance(first, (ListV, TupleV)):
         children = ListV(list(first.items), open=first.open)
     else:
@@ -216,7 +222,9 @@ def forward_base(run: Run, frame: Frame, module: Instance, call: Call, node: ast
         for child in list(children.items):
             expr = call.exprs[0] if call.exprs else None
             value = call_value(run, frame, child, Call([value], {}, call.place, [expr], {}), node)
-        return opaque(run, [value], call.place, module, node) if children.open and not children.items else value
+        return (
+            opaque(run, [value], call.place, module, node) if children.open and not children.items else value
+        )
     row = run.table.module(path)
     if row is None or not row.forms:
         return opaque(run, [*call.args, *call.kwargs.values()], call.place, module, node)
@@ -245,7 +253,14 @@ def opaque(run: Run, values: list[Value], place: Place, module: Instance | None,
     made.sure = False
     trained = list(parameters(module)) if module is not None else []
     if run.modes.grad is not False and (not trained or any(p.requires_grad is not False for p in trained)):
-        recorded = machine.record(run, machine.source_text(getattr(node, "func", None)) or "module", place, inputs, certain=False, frees=None)
+        recorded = machine.record(
+            run,
+            machine.source_text(getattr(node, "func", None)) or "module",
+            place,
+            inputs,
+            certain=False,
+            frees=None,
+        )
         recorded.opaque = True
         made.node, made.requires_grad, made.leaf = recorded, None, None
     return made
@@ -299,7 +314,9 @@ def modules_of(module: Instance, seen: set[int] | None = None) -> Iterator[Insta
 def complete(module: Instance) -> bool:
     """Whether all parameters are known: no opaque part below."""
     for one in modules_of(module):
-        if one.attributes.get("__opaque__") or any(isinstance(v, Sym) and v.kind in ("any", "module") for v in _members(one)):
+        if one.attributes.get("__opaque__") or any(
+            isinstance(v, Sym) and v.kind in ("any", "module") for v in _members(one)
+        ):
             return False
         children = one.attributes.get("__children__")
         if isinstance(children, (ListV, DictV)) and children.open:
@@ -341,11 +358,22 @@ def _named_modules(run: Run, frame: Frame, module: Instance, call: Call, node: a
 
 
 def _named_children(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    return ListV([TupleV((key, value)) for key, value in module.attributes.items() if isinstance(value, Instance) and _is_module(value)])
+    return ListV(
+        [
+            TupleV((key, value))
+            for key, value in module.attributes.items()
+            if isinstance(value, Instance) and _is_module(value)
+        ]
+    )
 
 
 def _buffers(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    found = [v for one in modules_of(module) for v in one.attributes.values() if isinstance(v, Tensor) and not v.parameter]
+    found = [
+        v
+        for one in modules_of(module)
+        for v in one.attributes.values()
+        if isinstance(v, Tensor) and not v.parameter
+    ]
     if call.name.startswith("named"):
         return ListV([TupleV((tensor.bound_name, tensor)) for tensor in found])
     return ListV(found)
@@ -479,7 +507,11 @@ def _get_parameter(run: Run, frame: Frame, module: Instance, call: Call, node: a
 
 def _len(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
     children = module.attributes.get("__children__")
-    return len(children.items) if isinstance(children, (ListV, DictV)) and not children.open else run.fresh("int")
+    return (
+        len(children.items)
+        if isinstance(children, (ListV, DictV)) and not children.open
+        else run.fresh("int")
+    )
 
 
 def _forward(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
@@ -508,7 +540,9 @@ def _wrapped(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     if isinstance(module, Instance):
         made = Instance(TorchName("torch.nn.DataParallel"), made=call.place)
         made.attributes["module"] = module
-        made.attributes["forward"] = NativeV(lambda run, frame, call, node: call_module(run, frame, module, call, node))
+        made.attributes["forward"] = NativeV(
+            lambda run, frame, call, node: call_module(run, frame, module, call, node)
+        )
         return made
     return module
 
@@ -521,5 +555,3 @@ def _to_vector(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 @torch_function("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm", "torch.nn.utils.parametrizations.spectral_norm", "torch.nn.utils.parametrizations.weight_norm", "torch.nn.SyncBatchNorm.convert_sync_batchnorm")  # fmt: skip
 def _reparametrised(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return call.get(0, "module")
-
-

@@ -17,7 +17,12 @@ from gradguard.tape.values import DictV, FunctionV, Instance, ListV, Method, Sym
 
 def is_optimizer(path: str) -> bool:
     """Whether a torch name is an optimizer class."""
-    return path.startswith("torch.optim.") and "lr_scheduler" not in path and path.rpartition(".")[2][:1].isupper() and "swa" not in path
+    return (
+        path.startswith("torch.optim.")
+        and "lr_scheduler" not in path
+        and path.rpartition(".")[2][:1].isupper()
+        and "swa" not in path
+    )
 
 
 def make(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Instance:
@@ -53,11 +58,18 @@ def fill(run: Run, frame: Frame, made: Instance, call: Call, node: ast.AST) -> N
                 loose.append(item)
     if loose or not groups:
         defaults = _defaults(call)
-        groups.insert(0, DictV({**defaults, "params": ("params", ListV(loose, open=is_open, kind="parameters"))}, open=True))
+        groups.insert(
+            0,
+            DictV(
+                {**defaults, "params": ("params", ListV(loose, open=is_open, kind="parameters"))}, open=True
+            ),
+        )
     made.attributes["param_groups"] = ListV(groups)
     made.attributes["state"] = DictV(open=True, factory=_State())
     made.attributes["defaults"] = DictV(open=True)
-    made.attributes["__fused__"] = known_truth(call.kwargs.get("fused")) if call.kwargs.get("fused") is not None else False
+    made.attributes["__fused__"] = (
+        known_truth(call.kwargs.get("fused")) if call.kwargs.get("fused") is not None else False
+    )
     run.optimizers.append(made)
 
 
@@ -117,7 +129,15 @@ def _write(run: Run, optimizer: Instance, place: Place, node: ast.AST) -> None:
             continue
         has_gradient = isinstance(parameter.grad, Tensor) and parameter.grad.sure
         machine.write(
-            run, parameter, place, "step", kind="step", counted=fused is not True, certain=has_gradient, checked=False, expr=None
+            run,
+            parameter,
+            place,
+            "step",
+            kind="step",
+            counted=fused is not True,
+            certain=has_gradient,
+            checked=False,
+            expr=None,
         )
 
 
@@ -127,7 +147,14 @@ def clear_gradients(run: Run, tensors: list[Tensor], call: Call, node: ast.AST) 
     for tensor in tensors:
         if keep and isinstance(tensor.grad, Tensor):
             gradient = tensor.grad
-            done = Write(call.place, "zero_grad", gradient, kind="accumulate", order=run.tick(), iterations=run.iterations())
+            done = Write(
+                call.place,
+                "zero_grad",
+                gradient,
+                kind="accumulate",
+                order=run.tick(),
+                iterations=run.iterations(),
+            )
             gradient.counter.value += 1
             done.after = gradient.counter.value
             gradient.counter.writes.append(done)
@@ -177,13 +204,21 @@ def _scale(run: Run, frame: Frame, scaler: Instance, call: Call, node: ast.AST) 
         loss = as_tensor(run, loss)
     if not isinstance(loss, Tensor):
         return run.fresh()
-    return torchcalls.call_op(run, frame, "Tensor.mul", Call([loss, 2.0], {}, call.place, call.exprs[:1] + [None], {}), node)
+    return torchcalls.call_op(
+        run, frame, "Tensor.mul", Call([loss, 2.0], {}, call.place, call.exprs[:1] + [None], {}), node
+    )
 
 
 def _scaler_step(run: Run, frame: Frame, scaler: Instance, call: Call, node: ast.AST) -> Value:
     optimizer = call.get(0, "optimizer")
     if isinstance(optimizer, Instance):
-        return step(run, frame, optimizer, Call(call.args[1:], call.kwargs, call.place, call.exprs[1:], call.kwexprs), node)
+        return step(
+            run,
+            frame,
+            optimizer,
+            Call(call.args[1:], call.kwargs, call.place, call.exprs[1:], call.kwexprs),
+            node,
+        )
     return run.fresh()
 
 
@@ -192,11 +227,13 @@ METHODS.update({
 })  # fmt: skip
 
 
-@torch_function("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad.clip_grad_norm_")
+@torch_function(
+    "torch.nn.utils.clip_grad_norm_",
+    "torch.nn.utils.clip_grad_value_",
+    "torch.nn.utils.clip_grad.clip_grad_norm_",
+)
 def _clip(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """Gradients are written in place, under no_grad."""
     made = run.tensor(call.place)
     made.dtype = "float32"
     return made
-
-

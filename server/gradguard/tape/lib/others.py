@@ -65,7 +65,12 @@ def call_sym(run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST) -
 
 
 def _looks_called_as_network(callee: Sym, call: Call) -> bool:
-    return "parameters" in callee.facts or "train" in callee.facts or "eval" in callee.facts or "zero_grad" in callee.facts
+    return (
+        "parameters" in callee.facts
+        or "train" in callee.facts
+        or "eval" in callee.facts
+        or "zero_grad" in callee.facts
+    )
 
 
 def _network(run: Run, callee: Sym, call: Call, node: ast.AST) -> Value:
@@ -112,8 +117,10 @@ def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: C
     if name in ("item", "tolist", "numpy") and not call.args:
         return library.method(run, frame, as_tensor(run, owner), name, call, node)
     escaped(call)
-    made_sym = Sym((*owner.key, "method", name, *map(key_of, call.args), run.tick() if not owner.data else 0), data=owner.data)
-    return made_sym
+    return Sym(
+        (*owner.key, "method", name, *map(key_of, call.args), run.tick() if not owner.data else 0),
+        data=owner.data,
+    )
 
 
 def _moved(run: Run, owner: Sym, name: str, call: Call) -> Value:
@@ -133,7 +140,7 @@ def unknown_method(run: Run, receiver: Instance, name: str, call: Call) -> Value
 
 def _sampled(run: Run, receiver: Instance, name: str, call: Call) -> Value:
     """`rsample`, `log_prob`, `entropy` carry the graph of the distribution's parameters; `sample` does not."""
-    inputs = [t for t in tensors_in(receiver.attributes.get("__parameters__"))]
+    inputs = list(tensors_in(receiver.attributes.get("__parameters__")))
     inputs += [t for value in call.args for t in tensors_in(value)]
     if name in ("sample", "sample_n"):
         made = run.tensor(call.place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import apply, machine, torchcalls
+from gradguard.tape import apply, torchcalls
 from gradguard.tape.apply import Call
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Tensor
@@ -12,7 +12,18 @@ from gradguard.tape.frame import Frame
 from gradguard.tape.lib import autograd, builtins, creation, hooks, modules, optim
 from gradguard.tape.library import torch_function
 from gradguard.tape.run import Run
-from gradguard.tape.values import ClassV, ContextV, FunctionV, Instance, ListV, NativeV, Sym, TorchName, TupleV, Value
+from gradguard.tape.values import (
+    ClassV,
+    ContextV,
+    FunctionV,
+    Instance,
+    ListV,
+    NativeV,
+    Sym,
+    TorchName,
+    TupleV,
+    Value,
+)
 
 _MODELS = (autograd, builtins, creation, hooks, modules, optim)
 """Imported for what they register."""
@@ -106,7 +117,9 @@ def _unknown(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Va
     short = path.removeprefix("torch.")
     if short.startswith(("cuda.is_available", "backends.mps.is_available", "is_tensor", "cuda.device_count")):
         if short.startswith("is_tensor") and call.args:
-            return isinstance(call.args[0], Tensor) or (run.fresh("bool") if isinstance(call.args[0], Sym) else False)
+            return isinstance(call.args[0], Tensor) or (
+                run.fresh("bool") if isinstance(call.args[0], Sym) else False
+            )
         run.devices.add("accelerator")
         return Sym((path,), "bool" if "is_available" in path else "int")
     if short.startswith(_SILENT) or not tensors:
@@ -119,7 +132,7 @@ def _unknown(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Va
 def _distribution(run: Run, path: str, call: Call, node: ast.AST) -> Value:
     """A distribution holds its parameters; what it computes carries their graph."""
     made = Instance(TorchName(path), made=call.place)
-    made.attributes["__parameters__"] = TupleV(tuple([*call.args, *call.kwargs.values()]))
+    made.attributes["__parameters__"] = TupleV((*call.args, *call.kwargs.values()))
     return made
 
 
@@ -127,9 +140,7 @@ def _distribution(run: Run, path: str, call: Call, node: ast.AST) -> Value:
 def _compile(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     target = call.get(0, "model")
     name = call.name
-    if isinstance(target, FunctionV):
-        target.compiled = name.endswith("compile")
-    elif isinstance(target, Instance):
+    if isinstance(target, (FunctionV, Instance)):
         target.compiled = name.endswith("compile")
     elif target is None:
         return NativeV(lambda run, frame, call, node: call.get(0, "fn"), "compile")
@@ -140,8 +151,6 @@ def _compile(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 def _functional(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """torch.func has levels of its own; what it returns is fresh and nothing inside is certain."""
     return NativeV(lambda run, frame, call, node: run.fresh(), "func")
-
-
 
 
 @torch_function("torch.is_grad_enabled")
@@ -158,7 +167,9 @@ def _available(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 @torch_function("torch.utils.data.TensorDataset", "torch.utils.data.DataLoader", "torch.utils.data.dataset.TensorDataset", "torch.utils.data.dataloader.DataLoader")  # fmt: skip
 def _dataset(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     loader = call.name.endswith("DataLoader")
-    made = Instance(TorchName("torch.utils.data." + ("DataLoader" if loader else "TensorDataset")), made=call.place)
+    made = Instance(
+        TorchName("torch.utils.data." + ("DataLoader" if loader else "TensorDataset")), made=call.place
+    )
     if loader:
         made.attributes["dataset"] = call.get(0, "dataset")
     else:
@@ -182,5 +193,3 @@ def class_method(run: Run, frame: Frame, cls: ClassV, name: str, call: Call, nod
         rest = Call(call.args[1:], call.kwargs, call.place, call.exprs[1:], call.kwexprs)
         return library.method(run, frame, call.args[0], handler, rest, node)
     return others.unknown_call(run, frame, f"{cls.name}.{name}", call, node)
-
-

@@ -1,0 +1,24 @@
+"""GG104: write to memory that expand or broadcasting made overlap."""
+
+from __future__ import annotations
+
+from gradguard.findings import Finding
+from gradguard.rules.model import Context, Rule
+from gradguard.rules.refused import render_refused
+from gradguard.tape.events import Event, RefusedWrite
+
+
+def render(context: Context, event: Event) -> Finding | None:
+    """Writes refused because of: overlapping memory."""
+    if isinstance(event, RefusedWrite) and event.reason in ("expanded",):
+        return render_refused(context, event)
+    return None
+
+
+RULE = Rule(
+    "GG104",
+    "inplace-on-expanded-tensor",
+    "write to memory that expand or broadcasting made overlap",
+    (RefusedWrite,),
+    render,
+)

@@ -1,0 +1,81 @@
+"""GG101: an in-place write to a tensor that a recorded op keeps for backward."""
+
+from __future__ import annotations
+
+import ast
+
+from gradguard.findings import Applicability, Finding, FixPlan
+from gradguard.rules.model import ERROR, Context, Rule, quoted, role_name
+from gradguard.tape.events import Event, SavedTensorMutated, WriteFact
+
+TORCH_SAYS = "one of the variables needed for gradient computation has been modified by an inplace operation"
+
+
+def render(context: Context, event: Event) -> Finding | None:
+    """Counted writes that are not an optimizer's step."""
+    if not isinstance(event, SavedTensorMutated) or not event.write.counted or event.write.kind == "step":
+        return None
+    write, saved = event.write, event.saved
+    name = write.text or saved.text
+    return context.finding(
+        event,
+        f"in-place {shown(write)} changes {quoted(name)}, which `{saved.op}` saved for backward",
+        severity=ERROR,
+        related=[
+            (
+                saved.place,
+                f"saved here by `{saved.op}`: backward needs {role_name(saved.role, saved.op)}{_why(saved.why)}",
+            ),
+            (write.alias_at, "shares memory with the saved tensor since here"),
+            (event.backward, "backward needs it here"),
+        ],
+        fixes=_fixes(context, event),
+        notes=(TORCH_SAYS,),
+    )
+
+
+def shown(write: WriteFact) -> str:
+    """The write as people spell it."""
+    return f"`{write.op}`"
+
+
+def _why(formula: str) -> str:
+    return f" (`{formula}`)" if formula and len(formula) <= 60 and "_backward" not in formula else ""
+
+
+def _fixes(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
+    write, saved = event.write, event.saved
+    plans: list[FixPlan] = []
+    statement = write.statement
+    if write.kind in ("op", "augmented") and isinstance(statement, (ast.Expr, ast.Assign, ast.AugAssign)):
+        applicability = Applicability.SAFE if not write.shared else Applicability.UNSAFE
+        plans += context.plan(
+            "out-of-place",
+            f"Write {quoted(write.text)} out of place",
+            applicability,
+            statement,
+            write.place,
+            op=write.op,
+            name=write.text,
+        )
+    if saved.place.path == write.place.path:
+        plans += context.plan(
+            "clone-saved",
+            f"Give `{saved.op}` a clone of {quoted(saved.text or write.text)}",
+            Applicability.UNSAFE,
+            saved.place.node,
+            saved.place,
+            op=saved.op,
+            role=saved.role,
+            name=saved.text,
+        )
+    return plans
+
+
+RULE = Rule(
+    "GG101",
+    "inplace-on-saved-tensor",
+    "in-place write to a tensor that a recorded op saved and that backward still needs",
+    (SavedTensorMutated,),
+    render,
+)

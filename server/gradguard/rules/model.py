@@ -1,0 +1,113 @@
+"""What a rule is, and what it can use to put an event into words."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gradguard.findings import Applicability, Certainty, Finding, FixPlan, Related, Severity, Span
+from gradguard.tape.domain import Place
+from gradguard.tape.entry import Analysis
+from gradguard.tape.events import Event
+
+Render = Callable[["Context", Event], "Finding | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule. `render` returns None for an event that is another rule's."""
+
+    code: str
+    name: str
+    summary: str
+    events: tuple[type[Event], ...]
+    render: Render
+    on: bool = True
+    """False: reported only when asked for by name, code or level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One analysis, with the means to make findings from its events."""
+
+    analysis: Analysis
+    rule: Rule
+
+    def finding(
+        self,
+        event: Event,
+        message: str,
+        *,
+        severity: tuple[Severity, Severity],
+        related: Sequence[tuple[Place | None, str]] = (),
+        fixes: Sequence[FixPlan] = (),
+        at: Place | None = None,
+        notes: Sequence[str] = (),
+    ) -> Finding:
+        """A finding at the event's place. `severity`: (when certain, when likely)."""
+        place = at or event.place
+        certainty = Certainty.CERTAIN if event.certain else Certainty.LIKELY
+        return Finding(
+            path=place.path,
+            span=self.span(place),
+            code=self.rule.code,
+            name=self.rule.name,
+            severity=severity[0] if event.certain else severity[1],
+            certainty=certainty,
+            message=message,
+            related=tuple(
+                Related(where.path, self.span(where), text)
+                for where, text in related
+                if where is not None and _has_place(where)
+            ),
+            fixes=tuple(fixes),
+            notes=tuple(notes),
+        )
+
+    def span(self, place: Place) -> Span:
+        """Span of a place; of a compound statement only its first line."""
+        span = self.analysis.span(place)
+        if isinstance(
+            place.node,
+            (ast.FunctionDef, ast.AsyncFunctionDef, ast.For, ast.While, ast.With, ast.If, ast.ClassDef),
+        ):
+            source = self.analysis.sources[place.path]
+            return Span(span.line, span.column, span.line, len(source.line(span.line)) + 1)
+        return span
+
+    def plan(
+        self,
+        kind: str,
+        title: str,
+        applicability: Applicability,
+        node: ast.AST | None,
+        place: Place,
+        **data: str,
+    ) -> list[FixPlan]:
+        """A fix on `node`; none where the node has no place."""
+        if node is None or not hasattr(node, "lineno"):
+            return []
+        span = self.analysis.span(Place(place.path, node))
+        return [FixPlan(kind, title, applicability, span, tuple(sorted(data.items())))]
+
+
+def _has_place(place: Place) -> bool:
+    return hasattr(place.node, "lineno") and bool(place.path)
+
+
+ERROR = (Severity.ERROR, Severity.WARNING)
+WARNING = (Severity.WARNING, Severity.WARNING)
+INFORMATION = (Severity.INFORMATION, Severity.INFORMATION)
+
+
+def quoted(text: str, fallback: str = "this tensor") -> str:
+    """A tensor's name in a message."""
+    return f"`{text}`" if text else fallback
+
+
+def role_name(role: str, op: str) -> str:
+    """`result` and `input` as people say it."""
+    if role.startswith("result"):
+        return "its result"
+    return {"self": "its input", "input": "its input"}.get(role, f"its `{role}`")

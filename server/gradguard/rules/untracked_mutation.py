@@ -1,0 +1,50 @@
+"""GG105: a write that the version counter does not see, to a tensor that backward needs."""
+
+from __future__ import annotations
+
+from gradguard.findings import Applicability, Finding
+from gradguard.rules.model import WARNING, Context, Rule, quoted, role_name
+from gradguard.tape.events import Event, SavedTensorMutated
+
+_HOW = {
+    "numpy": "through NumPy memory",
+    "statistics": "as a running statistic",
+    "step": "by a fused optimizer step",
+}
+
+
+def render(context: Context, event: Event) -> Finding | None:
+    """Writes that no counter saw."""
+    if not isinstance(event, SavedTensorMutated) or event.write.counted:
+        return None
+    write, saved = event.write, event.saved
+    how = _HOW.get(write.kind, "through `.data`")
+    fixes = []
+    if write.kind in ("op", "augmented", "setitem") and ".data" in write.text:
+        fixes = context.plan(
+            "data-to-detach",
+            "Use `.detach()`, which autograd checks",
+            Applicability.UNSAFE,
+            write.statement,
+            write.place,
+            name=write.text,
+        )
+    return context.finding(
+        event,
+        f"`{write.op}` changes {quoted(saved.text or write.text)} {how}: gradients will be wrong, without an error",
+        severity=WARNING,
+        related=[
+            (saved.place, f"saved here by `{saved.op}`: backward needs {role_name(saved.role, saved.op)}"),
+            (event.backward, "backward reads the changed values here"),
+        ],
+        fixes=fixes,
+    )
+
+
+RULE = Rule(
+    "GG105",
+    "untracked-mutation",
+    "write that the version counter does not see, to a tensor that backward needs: wrong gradients without an error",
+    (SavedTensorMutated,),
+    render,
+)
