@@ -36,6 +36,7 @@ def toy(source: Source, settings: Settings, workspace: Workspace) -> Outcome:
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "crash":
             raise RuntimeError("asked to crash")
+    print("a stray line")
     report: Report = run(source, settings.with_changes(all=True), workspace, engine, lambda: RULES)
     return Outcome(report)
 

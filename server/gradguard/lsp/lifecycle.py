@@ -48,7 +48,7 @@ def register(server: Server) -> None:
             server.protocol.trace = params.trace
         server.publisher.pull = session.client.pull and options.get("diagnostics") != "push"
         server.begin()
-        if params.process_id is not None:
+        if params.process_id is not None and _alive(params.process_id):
             server.keep(asyncio.ensure_future(_watch_parent(server, params.process_id)))
         log.info(
             "gradguard %s for %s in %s",
@@ -198,9 +198,6 @@ def _tell_problems(server: Server) -> None:
 
 async def _watch_parent(server: Server, process: int) -> None:
     """End with the client's process. One that cannot be seen from the start (another container) is not watched."""
-    if not _alive(process):
-        log.info("the client's process %d cannot be seen; not watching it", process)
-        return
     while _alive(process):
         await asyncio.sleep(PARENT_SECONDS)
     log.info("the client's process %d ended", process)

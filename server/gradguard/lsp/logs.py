@@ -43,7 +43,8 @@ def to_stderr(level: str, file: str | None = None) -> None:
         handler.setFormatter(_FORMAT)
         _ROOT.addHandler(handler)
     library = logging.getLogger("pygls")
-    library.setLevel(logging.DEBUG if level == "trace" else max(number, logging.ERROR))
+    # What pygls calls errors is mostly the client's doing, and told to it in the answer.
+    library.setLevel(logging.DEBUG if level == "trace" else logging.CRITICAL)
     library.handlers = handlers
     library.propagate = False
 

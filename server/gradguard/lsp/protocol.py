@@ -11,6 +11,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
+import attrs
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
 from pygls.protocol import LanguageServerProtocol, lsp_method
@@ -63,6 +64,9 @@ class Protocol(LanguageServerProtocol):
             return
         if method is None and not ({"result", "error"} & data.keys() and "id" in data):
             self.refuse(_id(data), INVALID_REQUEST, "neither a request nor a response")
+            return
+        if method is not None and "id" in data and _is_notification(self.get_message_type(method)):
+            self.refuse(_id(data), INVALID_REQUEST, f"{method} is a notification")
             return
         if isinstance(method, str) and not self._in_season(method, data):
             return
@@ -140,6 +144,10 @@ class Protocol(LanguageServerProtocol):
     def lsp_notebook_document__did_close(self, params: lsp.DidCloseNotebookDocumentParams) -> None:
         """A notebook is gone."""
         self._server.session.notebook_closed(params)
+
+
+def _is_notification(kind: type[Any] | None) -> bool:
+    return kind is not None and "id" not in {each.name for each in attrs.fields(kind)}
 
 
 def _id(data: Any) -> int | str | None:
