@@ -1,0 +1,1 @@
+"""Programs grown at random, judged by torch and read by the checker."""

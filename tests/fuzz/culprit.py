@@ -1,0 +1,305 @@
+"""Which lines a finding may stand on, found by taking writes away and running the rest under torch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import nn
+
+from tests.fuzz.verdict import PATH, Verdict, judge, run
+
+Key = tuple[int, int]
+"""A statement of the program, by line and column."""
+
+NO_WRITE = frozenset({"requires_grad_", "detach_"})
+LIBRARIES = ("F", "torch", "nn", "nn.init", "nn.utils", "torch.nn.functional", "torch.nn.init")
+
+
+def culprits(code: str, verdict: Verdict) -> set[int]:
+    """Lines at which a finding about this error is right: all lines of the statements at fault.
+
+    A write is at fault if the error goes when it writes nothing, or comes though it is the only write. Where the
+    statement that raises is the fault itself (all rules but GG101), its lines count too; for a second backward so do
+    the backward that freed the graph and the assignments that carry it over.
+    """
+    tree = ast.parse(code)
+    statements = _writers(tree)
+    if verdict.outcome == "silent":
+        return _lines(s for s in statements if _judged(_without(code, [s])) == "ok")
+    before = [s for s in statements if _gone(_without(code, [s]), verdict)]
+    found = _lines(before)
+    if verdict.rule == "GG101":
+        if not found:
+            others = {s: [o for o in statements if o is not s] for s in statements}
+            found = _lines(s for s in statements if _alone(code, others[s], verdict))
+        return found or _together(code, statements, verdict)
+    found |= _at(tree, verdict.line)
+    if verdict.rule == "GG203":
+        found |= _lines(n for n in ast.walk(tree) if isinstance(n, ast.stmt) and _carries(code, n, verdict))
+    return found
+
+
+def _together(code: str, statements: list[ast.stmt], verdict: Verdict) -> set[int]:
+    """The last write that must go, with some before it, for the error to go."""
+    for count in range(2, len(statements) + 1):
+        if _gone(_without(code, statements[:count]), verdict):
+            return _lines([statements[count - 1]])
+    return set()
+
+
+def _lines(statements: Iterable[ast.stmt]) -> set[int]:
+    return {n for s in statements for n in range(s.lineno, (s.end_lineno or s.lineno) + 1)}
+
+
+def _at(tree: ast.Module, line: int | None) -> set[int]:
+    """The lines of the innermost simple statement on a line."""
+    if line is None:
+        return set()
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or 0)]
+    inner = min(nodes, key=lambda n: (n.end_lineno or 0) - n.lineno, default=None)
+    return {line} if inner is None or hasattr(inner, "body") else _lines([inner])
+
+
+# Writes
+
+
+def _writers(tree: ast.Module) -> list[ast.stmt]:
+    """Statements that may write a tensor, constructors left out."""
+    inside = {
+        n
+        for f in ast.walk(tree)
+        if isinstance(f, ast.FunctionDef) and f.name == "__init__"
+        for n in ast.walk(f)
+    }
+    return [n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n not in inside and _writes(n)]
+
+
+def _writes(node: ast.stmt) -> bool:
+    """Whether a simple statement may write a tensor in place, by its look."""
+    if isinstance(node, ast.AugAssign):
+        return True
+    if isinstance(node, ast.Assign) and any(_store(t) for t in node.targets):
+        return True
+    if not isinstance(node, (ast.Expr, ast.Assign, ast.Return)) or node.value is None:
+        return False
+    return any(_call_writes(inner) for inner in ast.walk(node.value))
+
+
+def _store(target: ast.expr) -> bool:
+    return isinstance(target, ast.Subscript) or (isinstance(target, ast.Attribute) and target.attr == "data")
+
+
+def _call_writes(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and (_inplace(node) or _may_be_module(node))
+
+
+def _inplace(node: ast.Call) -> bool:
+    name = _name(node)
+    if name.startswith("__i") or (name == "step" and not node.args):
+        return True
+    if any(k.arg in ("out", "inplace") for k in node.keywords) and not (name[:1].isupper()):
+        return True
+    if name in (
+        "dropout",
+        "leaky_relu",
+        "elu",
+        "celu",
+        "relu",
+        "selu",
+        "rrelu",
+        "threshold",
+        "hardtanh",
+        "alpha_dropout",
+        "feature_alpha_dropout",
+        "dropout1d",
+        "dropout2d",
+        "dropout3d",
+    ) and any(isinstance(a, ast.Constant) and a.value is True for a in node.args):
+        return True
+    return name.endswith("_") and not name.endswith("__") and name not in NO_WRITE
+
+
+def _may_be_module(node: ast.Call) -> bool:
+    """`self.fc(x)`, `model(x)`, `nn.ReLU(inplace=True)(x)`"""
+    function = node.func
+    if isinstance(function, ast.Call):
+        return _name(function)[:1].isupper()
+    while isinstance(function, (ast.Attribute, ast.Subscript)):
+        function = function.value
+    if not isinstance(function, ast.Name) or function.id in ("torch", "nn", "F", "print", "range", "super"):
+        return False
+    return function.id == "self" or (
+        isinstance(node.func, ast.Name) and bool(node.args) and not function.id[0].isupper()
+    )
+
+
+def _name(node: ast.Call) -> str:
+    function = node.func
+    return (
+        function.attr
+        if isinstance(function, ast.Attribute)
+        else function.id
+        if isinstance(function, ast.Name)
+        else ""
+    )
+
+
+def _without(code: str, statements: Iterable[ast.stmt]) -> ast.Module:
+    """The program in which these statements write nothing; lines stay where they are."""
+    keys = {(s.lineno, s.col_offset) for s in statements}
+    return _edited(
+        code,
+        lambda node: _neutral(node) if (node.lineno, node.col_offset) in keys and _writes(node) else node,
+    )
+
+
+def _edited(code: str, change: Callable[[ast.stmt], ast.stmt]) -> ast.Module:
+    class Edit(ast.NodeTransformer):
+        def generic_visit(self, node: ast.AST) -> ast.AST:
+            super().generic_visit(node)
+            return change(node) if isinstance(node, ast.stmt) else node
+
+    return ast.fix_missing_locations(Edit().visit(ast.parse(code)))
+
+
+def _neutral(node: ast.stmt) -> ast.stmt:
+    """The statement without its write, so that later statements still run."""
+    if isinstance(node, ast.AugAssign):
+        if isinstance(node.target, ast.Name):
+            value = ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value)
+            return ast.copy_location(ast.Assign([node.target], value), node)
+        return ast.copy_location(ast.Pass(), node)
+    assert isinstance(node, (ast.Assign, ast.Expr, ast.Return))
+    if isinstance(node, ast.Assign) and any(_store(t) for t in node.targets):
+        return ast.copy_location(ast.Pass(), node)
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _inplace(node.value):
+        return ast.copy_location(ast.Pass(), node)
+    assert node.value is not None
+    node.value = _Harmless().visit(node.value)
+    return node
+
+
+class _Harmless(ast.NodeTransformer):
+    """`x.relu_()` works on a clone, modules run with their `inplace` flags off."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if not _call_writes(node):
+            return node
+        if not _inplace(node):
+            node.func = ast.Call(ast.Name("_quiet", ast.Load()), [node.func], [])
+            return node
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if owner is not None and ast.unparse(owner) not in LIBRARIES:
+            assert isinstance(node.func, ast.Attribute)
+            node.func.value = _clone(owner)
+        elif node.args:
+            node.args[0] = _clone(node.args[0])
+        return node
+
+
+def _clone(node: ast.expr) -> ast.expr:
+    return ast.Call(ast.Attribute(node, "clone", ast.Load()), [], [])
+
+
+def _quiet(function: Any) -> Any:
+    """The same callable; a module runs with every `inplace` flag off."""
+    if not isinstance(function, nn.Module):
+        return function
+
+    def quiet(*args: Any, **kwargs: Any) -> Any:
+        loud = [m for m in function.modules() if getattr(m, "inplace", False)]
+        for m in loud:
+            m.inplace = False  # type: ignore[assignment]
+        try:
+            return function(*args, **kwargs)
+        finally:
+            for m in loud:
+                m.inplace = True  # type: ignore[assignment]
+
+    return quiet
+
+
+# Graphs carried over
+
+
+def _carries(code: str, node: ast.stmt, verdict: Verdict) -> bool:
+    """Whether a second backward succeeds when this assignment detaches, or this backward keeps the graph."""
+    key = (node.lineno, node.col_offset)
+    if isinstance(node, ast.Assign) and all(
+        isinstance(t, (ast.Name, ast.Attribute, ast.Tuple, ast.Subscript)) for t in node.targets
+    ):
+        change = _detaching
+    elif (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and _name(node.value) in ("backward", "grad")
+    ):
+        change = _retaining
+    elif (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and _name(node.value) in ("append", "insert", "extend", "update")
+    ):
+        change = _detaching_arguments
+    else:
+        return False
+    return _gone(_edited(code, lambda s: change(s) if (s.lineno, s.col_offset) == key else s), verdict)
+
+
+def _detaching(node: ast.stmt) -> ast.stmt:
+    assert isinstance(node, ast.Assign)
+    node.value = ast.Call(ast.Name("_detached", ast.Load()), [node.value], [])
+    return node
+
+
+def _detaching_arguments(node: ast.stmt) -> ast.stmt:
+    assert isinstance(node, ast.Expr)
+    assert isinstance(node.value, ast.Call)
+    node.value.args = [ast.Call(ast.Name("_detached", ast.Load()), [a], []) for a in node.value.args]
+    return node
+
+
+def _retaining(node: ast.stmt) -> ast.stmt:
+    assert isinstance(node, ast.Expr)
+    assert isinstance(node.value, ast.Call)
+    kept = [k for k in node.value.keywords if k.arg != "retain_graph"]
+    node.value.keywords = [*kept, ast.keyword("retain_graph", ast.Constant(True))]
+    return node
+
+
+def _detached(value: Any) -> Any:
+    """The value cut from its graph, a leaf that requires grad if it did."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().requires_grad_(value.requires_grad and value.is_floating_point())
+    return type(value)(map(_detached, value)) if type(value) in (list, tuple) else value
+
+
+# Runs
+
+
+HELPERS = {"_quiet": _quiet, "_detached": _detached}
+
+
+def _ran(tree: ast.Module) -> Verdict:
+    return run(compile(tree, PATH, "exec"), names=HELPERS)[0]
+
+
+def _judged(tree: ast.Module) -> str:
+    return judge(compile(tree, PATH, "exec"), HELPERS).outcome
+
+
+def _gone(tree: ast.Module, verdict: Verdict) -> bool:
+    """Whether the edited program ends well, or by another error further on."""
+    after = _ran(tree)
+    if after.outcome == "raises":
+        return (after.rule, after.line) != (verdict.rule, verdict.line)
+    return after.outcome == "ok"
+
+
+def _alone(code: str, others: list[ast.stmt], verdict: Verdict) -> bool:
+    after = _ran(_without(code, others))
+    return after.outcome == "raises" and after.rule == verdict.rule

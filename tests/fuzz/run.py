@@ -1,0 +1,136 @@
+"""`python -m tests.fuzz.run --programs N [--seed S] [--jobs 2] [--shrink] [--save]`
+
+Grows programs, lets torch judge them and the checker read them, and prints where they differ. Ends with 1 if
+a wanted share is not reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from tests.fuzz.compare import Case, Tally
+from tests.oracle.pool import Died, Pool
+
+BATCH = 100
+SECONDS_A_BATCH = 240.0
+SECONDS_TO_SHRINK = 240.0
+
+
+@dataclass(slots=True)
+class Result:
+    """All that a run found."""
+
+    tally: Tally = field(default_factory=Tally)
+    differing: list[Case] = field(default_factory=list)
+    lost: list[tuple[int, int, str]] = field(default_factory=list)
+    """Batches that gave no answer: first seed, number of seeds, last words."""
+
+
+def run(first: int, programs: int, jobs: int, pool: Pool) -> Result:
+    """Programs of the seeds first, first + 1, ..."""
+    result = Result()
+    batches = [
+        list(range(s, min(s + BATCH, first + programs))) for s in range(first, first + programs, BATCH)
+    ]
+    with ThreadPoolExecutor(jobs) as threads:
+        for answer, seeds in zip(threads.map(lambda seeds: _batch(seeds, pool), batches), batches):
+            if isinstance(answer, Died):
+                result.lost.append((seeds[0], len(seeds), f"{answer.reason}: {answer.detail[-300:]}"))
+                continue
+            for case in answer:
+                result.tally.add(case)
+                if case.disagreement:
+                    result.differing.append(case)
+    return result
+
+
+def _batch(seeds: list[int], pool: Pool) -> list[Case] | Died:
+    answer: list[Case] | Died = pool.call("tests.fuzz.compare:batch", timeout=SECONDS_A_BATCH, seeds=seeds)
+    return answer
+
+
+def kinds(differing: list[Case]) -> Iterator[tuple[str, list[Case]]]:
+    """Disagreements by what they have in common, the commonest first; the shortest program of each first."""
+    groups: dict[str, list[Case]] = {}
+    for case in differing:
+        groups.setdefault(case.signature, []).append(case)
+    for signature, cases in sorted(groups.items(), key=lambda item: -len(item[1])):
+        yield signature, sorted(cases, key=lambda c: len(c.code))
+
+
+def shown(case: Case) -> str:
+    """The program with line numbers, torch's verdict and the checker's answer."""
+    lines = [f"{n:3} {line}" for n, line in enumerate(case.code.rstrip("\n").split("\n"), 1)]
+    lines.append(
+        f"torch:   {case.outcome} {case.rule} line {case.line}, culprits {sorted(case.culprits)} {case.error[:160]}"
+    )
+    lines += [
+        f"checker: {f.severity.value} {f.code} line {f.line}: {f.message[:160]}"
+        for f in case.findings
+        if f.counts
+    ]
+    if case.crash:
+        lines.append(case.crash[-600:])
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.run")
+    parser.add_argument("--programs", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=None, help="first seed; a new one each time if not given")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument(
+        "--shrink", action="store_true", help="print a small program for each kind of disagreement"
+    )
+    parser.add_argument("--save", action="store_true", help="with --shrink: write fixtures")
+    parser.add_argument("--kinds", type=int, default=15, help="how many kinds of disagreement to show")
+    options = parser.parse_args(arguments)
+    first = options.seed if options.seed is not None else random.SystemRandom().randrange(10**9)
+    print(f"seed {first}", flush=True)
+    pool = Pool(options.jobs)
+    started = time.monotonic()
+    try:
+        result = run(first, options.programs, options.jobs, pool)
+        print(result.tally.report())
+        print(f"{options.programs / (time.monotonic() - started):.0f} programs a second")
+        for seed, count, words in result.lost:
+            print(f"no answer for {count} seeds from {seed}: {words}")
+        for number, (signature, cases) in enumerate(kinds(result.differing)):
+            print(f"\n== {len(cases)} x {signature}   seeds {[c.seed for c in cases[:5]]}")
+            if number < options.kinds and options.shrink:
+                small = pool.call("tests.fuzz.shrink:shrunk", timeout=SECONDS_TO_SHRINK, case=cases[0])
+                small = cases[0] if isinstance(small, Died) else small
+                print(shown(small), flush=True)
+                if options.save and small.outcome in ("ok", "raises", "silent"):
+                    from tests.fuzz.shrink import save
+
+                    print(f"written to {save(small)}")
+    finally:
+        pool.close()
+    return 0 if accepted(result) else 1
+
+
+def accepted(result: Result) -> bool:
+    """Whether the wanted shares are reached."""
+    tally = result.tally
+    raising, right = tally.outcomes["raises"], tally.outcomes["ok"]
+    differ = tally.disagreements
+    return (
+        differ["false error"] == 0
+        and differ["crash"] == 0
+        and not result.lost
+        and differ["raise not found"] <= 0.005 * raising
+        and tally.at_culprit >= 0.99 * raising
+        and differ["false warning"] <= 0.01 * right
+        and differ["silent not found"] <= 0.05 * tally.outcomes["silent"]
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

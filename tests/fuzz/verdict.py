@@ -1,0 +1,122 @@
+"""The judge for many small programs: the oracle's runs, without a process for each of them.
+
+Only for grown programs: they keep no global state, start nothing and end soon.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import signal
+import types
+import warnings
+from collections.abc import Iterator
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+    redirect_stderr,
+    redirect_stdout,
+)
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy
+import torch
+
+from tests.fuzz.live import rule_of
+from tests.oracle.judging import relative_gap, tolerance
+from tests.oracle.programs import Gradients, as_array, cloned_saves, describe, gradients_recorded
+
+PATH = "program.py"
+SECONDS = 2.0
+"""No grown program needs more than a few milliseconds."""
+Outcome = Literal["raises", "silent", "ok", "discard"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What torch did. `rule` is the code that speaks of the error; discard: an error that is not autograd's."""
+
+    outcome: Outcome
+    error: str = ""
+    line: int | None = None
+    rule: str = ""
+
+
+def run(
+    code: str | types.CodeType, *, cloned: bool = False, names: dict[str, Any] | None = None
+) -> tuple[Verdict, list[tuple[str, Any]]]:
+    """One run: its end, and every gradient it obtained. The program sees `names` besides the builtins."""
+    gradients = Gradients()
+    saves: AbstractContextManager[None] = cloned_saves() if cloned else nullcontext()
+    main = types.ModuleType("__main__")
+    main.__dict__.update(names or {})
+    torch.manual_seed(0)
+    random.seed(0)
+    numpy.random.seed(0)
+    verdict = Verdict("ok")
+    with ExitStack() as stack:
+        stack.enter_context(time_limit(SECONDS))
+        stack.enter_context(redirect_stdout(io.StringIO()))
+        stack.enter_context(redirect_stderr(io.StringIO()))
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        try:
+            compiled = compile(code, PATH, "exec") if isinstance(code, str) else code
+            with gradients_recorded(gradients), saves:
+                exec(compiled, main.__dict__)
+        except TooLong:
+            verdict = Verdict("discard", f"no end after {SECONDS} s")
+        except Exception as error:
+            raised = describe(error, PATH)
+            rule = rule_of(raised.text) or ""
+            verdict = Verdict("raises" if rule else "discard", raised.text, raised.line, rule)
+        finally:
+            torch.set_grad_enabled(True)
+    for name, value in main.__dict__.items():
+        if isinstance(value, torch.Tensor):
+            try:
+                grad = value.grad if value.is_leaf else None
+            except RuntimeError:
+                continue
+            if grad is not None:
+                gradients.found.append((f"{name}.grad", as_array(grad)))
+    return verdict, gradients.found
+
+
+class TooLong(BaseException):
+    """The program did not end in time."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raises TooLong in the main thread when the time is over."""
+
+    def stop(*_: object) -> None:
+        raise TooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def judge(code: str | types.CodeType, names: dict[str, Any] | None = None) -> Verdict:
+    """Plain run, and if it ends well a run with cloned saved tensors: other gradients mean silent corruption."""
+    verdict, ours = run(code, names=names)
+    if verdict.outcome != "ok":
+        return verdict
+    other, theirs = run(code, cloned=True, names=names)
+    if other.outcome != "ok":
+        return Verdict("silent", f"raises with cloned saves: {other.error}")
+    if len(ours) != len(theirs):
+        return Verdict("silent", "another number of gradients with cloned saves")
+    for (name, got), (_, right) in zip(ours, theirs):
+        if relative_gap(got, right) > tolerance(got):
+            return Verdict("silent", name)
+    return verdict
