@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+from dataclasses import replace
 
 from gradguard.findings import Finding
 from gradguard.rules import __path__ as _folder
@@ -40,4 +41,27 @@ def findings(analysis: Analysis) -> list[Finding]:
             finding = rule.render(Context(analysis, rule), event)
             if finding is not None:
                 made.append(finding)
-    return made
+    return _one_a_line(made)
+
+
+ONE_A_LINE = frozenset({"GG301", "GG302", "GG303"})
+"""Rules that speak once for each line, with the number of reads on it."""
+
+
+def _one_a_line(made: list[Finding]) -> list[Finding]:
+    groups: dict[tuple[str, int, str], list[Finding]] = {}
+    kept: list[Finding] = []
+    for finding in made:
+        if finding.code in ONE_A_LINE:
+            groups.setdefault((finding.path, finding.span.line, finding.code), []).append(finding)
+        else:
+            kept.append(finding)
+    for same in groups.values():
+        spans = {finding.span for finding in same}
+        first = min(same, key=lambda finding: (finding.severity.rank, finding.sort_key))
+        kept.append(
+            replace(first, message=f"{first.message} ({len(spans)} reads on this line)")
+            if len(spans) > 1
+            else first
+        )
+    return kept

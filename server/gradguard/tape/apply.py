@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from gradguard.ops.model import Alias, AliasKind, Condition, Form, Kind, Op, Param
-from gradguard.tape import machine, shapes
+from gradguard.tape import graphs, holders, machine, shapes
 from gradguard.tape.coerce import as_tensor, constant, is_number
-from gradguard.tape.domain import Node, Place, Tensor, Tri, both, either
+from gradguard.tape.domain import Cut, Node, Place, Tensor, Tri, both, either
+from gradguard.tape.events import InputRewritten
 from gradguard.tape.run import Run
-from gradguard.tape.values import ArrayV, DictV, Instance, ListV, Sym, TorchName, TupleV, Value
+from gradguard.tape.values import ArrayV, DictV, Instance, ListV, Sym, TorchName, TupleV, Value, tensors_in
 
 
 @dataclass(slots=True)
@@ -61,19 +62,6 @@ class Bound:
         else:
             value = self.values.get(role)
         return tensors_in(value)
-
-
-def tensors_in(value: Value) -> list[Tensor]:
-    """Every tensor in a value, looking into lists and tuples."""
-    if isinstance(value, Tensor):
-        return [value]
-    if isinstance(value, Sym):
-        return [value.tensor] if value.tensor is not None else []
-    if isinstance(value, (ListV, TupleV)):
-        return [tensor for item in value.items for tensor in tensors_in(item)]
-    if isinstance(value, DictV):
-        return [tensor for _, item in value.items.values() for tensor in tensors_in(item)]
-    return []
 
 
 def choose(run: Run, op: Op, call: Call, *, module: Instance | None = None) -> tuple[Form, Bound] | None:
@@ -242,9 +230,14 @@ def apply(
         if (
             w.counted
             and w.role != "out"
-            and not _writable(run, tensor, inputs, place, name, bound.exprs.get(w.role), kind, sure)
+            and not _writable(
+                run, tensor, inputs, place, name, bound.exprs.get(w.role), kind, sure, _maker(bound)
+            )
         ):
             return tensor
+    if run.rewritten:
+        _read_again(run, inputs, place)
+    cuts = _cuts(run, inputs, bound)
     node: Node | None = None
     if needs is not False:
         node = machine.record(
@@ -264,14 +257,47 @@ def apply(
             certain=sure is True,
             expr=bound.exprs.get(w.role),
             checked=False,
+            sources=inputs,
+            maker=_maker(bound),
         )
         written.add(tensor.number)
         if w.counted and w.role != "out":
             machine.rebase(run, tensor, node)
     result = _results(run, op, form, bound, place, node, needs, name)
+    if cuts:
+        for tensor in tensors_in(result):
+            tensor.cuts = tensor.cuts | cuts
     if node is not None:
         _save_results(run, node, form, bound, result, place)
     return result
+
+
+def _cuts(run: Run, inputs: list[Tensor], bound: Bound) -> frozenset[Cut]:
+    """Cuts behind the result: those of the arguments, and one more where grad mode is off."""
+    cuts: frozenset[Cut] = frozenset()
+    for tensor in inputs:
+        if tensor.cuts:
+            cuts |= tensor.cuts
+    for value in bound.values.values():
+        if isinstance(value, Sym) and "__cuts__" in value.facts:
+            cuts |= value.facts["__cuts__"]
+    off = run.modes.why_off
+    if run.modes.grad is False and off is not None and any(t.requires_grad is not False for t in inputs):
+        cut = run.cuts_under.setdefault(off.node, Cut(off, "no_grad", ""))
+        for tensor in inputs:
+            if tensor.requires_grad is not False:
+                cut.leaves.update(graphs.leaves_of(tensor))
+        cuts |= {cut}
+    return cuts
+
+
+def _read_again(run: Run, inputs: list[Tensor], place: Place) -> None:
+    """A tensor that a sub-module rewrote is read by its caller."""
+    for tensor in inputs:
+        known = run.rewritten.get(tensor.number)
+        if known is not None and known.depth >= run.depth and tensor.counter.value == known.version:
+            del run.rewritten[tensor.number]
+            run.emit(InputRewritten(known.call, False, known.text, known.write.op, place, known.write.place))
 
 
 def _writable(
@@ -283,11 +309,19 @@ def _writable(
     expr: ast.AST | None,
     kind: str,
     sure: Tri,
+    maker: Place | None,
 ) -> bool:
     fact = machine.WriteFact(
-        name, place, machine.source_text(expr) or tensor.bound_name, kind, True, run.statement
+        name, place, machine.source_text(expr) or tensor.bound_name, kind, True, run.statement, maker=maker
     )
-    return machine.check_write(run, tensor, machine.requires(run, (tensor, *inputs)), fact, sure is True)
+    if machine.check_write(run, tensor, machine.requires(run, (tensor, *inputs)), fact, sure is True):
+        return True
+    holders.note(run, tensor, place, inputs, maker)
+    return False
+
+
+def _maker(bound: Bound) -> Place | None:
+    return bound.module.made if bound.module is not None else None
 
 
 def _unknown(value: Value) -> bool:

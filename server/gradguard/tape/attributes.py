@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradguard.tape import library, machine, tensors
+from gradguard.tape import library, lifetime, machine, tensors
 from gradguard.tape.apply import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
@@ -28,6 +28,7 @@ from gradguard.tape.values import (
     TorchName,
     TupleV,
     Value,
+    tensors_in,
 )
 
 
@@ -331,6 +332,13 @@ def put(
     if isinstance(held, Tensor) and not augmented:
         held.bound_at = place
         held.bound_name = machine.source_text(node) or name
+        if held.grad_owner is not None:
+            held.memory.kept = place
+    elif isinstance(held, (ListV, TupleV, DictV)):
+        for tensor in tensors_in(held):
+            machine.stored(tensor, place, tensor.bound_name)
+    if isinstance(owner, Instance) and name in owner.attributes:
+        lifetime.replaced(run, owner.attributes[name], value)
     if isinstance(owner, Instance):
         setter = _property(owner.cls, name)
         if setter:

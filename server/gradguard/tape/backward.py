@@ -10,7 +10,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gradguard.tape.domain import Node, Place, Saved, Tensor, Tri, Write, current_node
-from gradguard.tape.events import BrokenGraph, SavedFact, SavedTensorMutated, SecondBackward, WriteFact
+from gradguard.tape.events import (
+    BrokenGraph,
+    GradientAlias,
+    SavedFact,
+    SavedTensorMutated,
+    SecondBackward,
+    WriteFact,
+)
 from gradguard.tape.machine import requires_grad, source_text
 from gradguard.tape.run import Run
 
@@ -28,7 +35,7 @@ class _Reached:
 
 def backward(
     run: Run,
-    roots: Iterable[Tensor],
+    roots: list[Tensor],
     place: Place,
     *,
     retain: Tri = False,
@@ -41,6 +48,12 @@ def backward(
     if inputs is not None:
         reached = _towards(reached, inputs)
     second = False
+    order = run.tick()
+    for loop in run.loops:
+        loop.trains = True
+    for root in roots:
+        for cut in root.cuts:
+            run.lost.setdefault(cut, place)
     for node in sorted(reached, key=lambda n: -n.order):
         how = reached[node]
         if node.freed is not None and node.frees is not False:
@@ -48,26 +61,41 @@ def backward(
                 second = True
                 _emit_second(run, node, how, place)
             continue
+        crossed = _carried_over(run, node, how) if node.walks else None
         for saved in node.saved:
-            check_saved(run, saved, place, how.certain)
-        node.walked = place
+            check_saved(run, saved, place, how.certain, crossed)
+        node.walked, node.walks = place, order
         if retain is False and node.frees is not False:
             node.freed = place
     run.backwards.append((place, run.iterations()))
+    if retain is True:
+        run.retained.append((place, [node for node in reached if node.frees is not False], order))
+    run.accumulated.update(leaf.number for leaf in leaves)
     if accumulate and inputs is None:
         for leaf in leaves:
             _accumulate(run, leaf, place)
     return leaves
 
 
-def check_saved(run: Run, saved: Saved, backward_at: Place | None, certain: bool) -> bool:
-    """Whether a kept tensor is still what it was; emits one event for each write that changed it."""
+def check_saved(
+    run: Run, saved: Saved, backward_at: Place | None, certain: bool, carried: SecondBackward | None = None
+) -> bool:
+    """Whether a kept tensor is still what it was; emits one event for each write that changed it.
+
+    carried: the graph was retained and carried over from an earlier iteration. Then an optimizer's step in
+    between is not the mistake, carrying it over is.
+    """
     if saved.reported:
         return False
     tensor = saved.tensor
     certain = certain and saved.certain and saved.node.certain
     fact = SavedFact(
-        saved.node.op, saved.node.place, saved.role, saved.why, source_text(saved.expr) or saved.text
+        saved.node.op,
+        saved.node.place,
+        saved.role,
+        saved.why,
+        source_text(saved.expr) or saved.text,
+        saved.expr,
     )
     if tensor.counter.value != saved.version:
         writes = [w for w in tensor.counter.writes if w.after > saved.version]
@@ -83,6 +111,9 @@ def check_saved(run: Run, saved: Saved, backward_at: Place | None, certain: bool
         if w.place.node in shown or len(shown) >= MAX_WRITES_SHOWN:
             continue
         shown.add(w.place.node)
+        if carried is not None and w.kind == "step":
+            run.emit(carried)
+            continue
         run.emit(
             SavedTensorMutated(
                 w.place,
@@ -112,6 +143,7 @@ def write_fact(w: Write, saved: Tensor, *, seen: bool) -> WriteFact:
         shared=w.target is not saved,
         same_name=w.target is saved,
         alias_at=alias,
+        maker=w.maker,
     )
 
 
@@ -121,7 +153,9 @@ def leave(run: Run, tensors: Iterable[Tensor], place: Place) -> None:
     if not roots:
         return
     reached, _ = _walk(run, roots, place, certain=False)
+    order = run.tick()
     for node, how in reached.items():
+        node.walks = order
         if node.freed is None:
             for saved in node.saved:
                 check_saved(run, saved, None, how.certain)
@@ -207,6 +241,21 @@ def _emit_second(run: Run, node: Node, how: _Reached, place: Place) -> None:
     )
 
 
+def _carried_over(run: Run, node: Node, how: _Reached) -> SecondBackward | None:
+    """The event for a retained graph that an earlier iteration made and this one walks again."""
+    made = dict(node.iterations)
+    crosses = any(
+        0 <= made.get(loop.number, -1) < loop.iteration for loop in run.loops if loop.kind != "comprehension"
+    )
+    if not crosses or how.via is None or how.parent is None or node.walked is None:
+        return None
+    at = how.via.bound_at or how.via.created
+    certain = how.certain and node.certain
+    return SecondBackward(
+        at, certain, node.walked, node.walked, at, how.via.bound_name, node.op, node.place, True
+    )
+
+
 def _crosses_loop(run: Run, node: Node) -> bool:
     made = dict(node.iterations)
     return any(
@@ -223,16 +272,27 @@ def _accumulate(run: Run, leaf: Tensor, place: Place) -> None:
         leaf.grad = made
         return
     if isinstance(leaf.grad, Tensor):
-        done = Write(
-            place, "accumulate", leaf.grad, kind="accumulate", order=run.tick(), iterations=run.iterations()
-        )
-        leaf.grad.counter.value += 1
-        done.after = leaf.grad.counter.value
-        leaf.grad.counter.writes.append(done)
-        leaf.grad.memory.writes.append(done)
+        overwrite_gradient(run, leaf.grad, place, "accumulate")
+
+
+def overwrite_gradient(run: Run, gradient: Tensor, place: Place, op: str) -> None:
+    """An existing gradient is added to, or zeroed, in place; whoever kept it by reference sees that."""
+    done = Write(place, op, gradient, kind="accumulate", order=run.tick(), iterations=run.iterations())
+    gradient.counter.value += 1
+    done.after = gradient.counter.value
+    gradient.counter.writes.append(done)
+    gradient.memory.writes.append(done)
+    kept = gradient.memory.kept
+    if kept is not None:
+        run.emit(GradientAlias(kept, False, gradient.bound_name or "grad", place))
 
 
 def check_root(run: Run, root: Tensor, place: Place) -> None:
     """`backward()` on a tensor without history raises; say what cut it off."""
-    if requires_grad(run, root) is False and run.modes.grad is True and root.sure:
+    if requires_grad(run, root) is not False or not root.sure:
+        return
+    cuts = sorted(root.cuts, key=lambda cut: cut.place.line)
+    if cuts:
+        run.emit(BrokenGraph(cuts[0].place, root.sure, cuts[0].how, cuts[0].text, place, True))
+    else:
         run.emit(BrokenGraph(place, root.sure, "no-graph", root.bound_name, place, True))

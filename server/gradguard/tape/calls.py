@@ -249,6 +249,7 @@ def bind_arguments(run: Run, function: FunctionV, call: Call, inner: Frame) -> N
     if arguments.kwarg is not None:
         extra = {key: (key, value) for key, value in call.kwargs.items() if key not in names}
         variables[arguments.kwarg.arg] = DictV(extra, open=call.open_args)
+    inner.given = tuple(variables.values())
     for name, value in variables.items():
         if isinstance(value, Tensor) and not value.bound_name:
             value.bound_name = name

@@ -70,6 +70,8 @@ class Write:
     order: int = 0
     iterations: tuple[tuple[int, int], ...] = ()
     """(loop id, iteration) of every loop around it, outermost first."""
+    maker: Place | None = None
+    """Where the module that writes was made."""
 
 
 @dataclass(slots=True, eq=False)
@@ -80,6 +82,8 @@ class Memory:
     numpy: bool = False
     outside: bool = False
     """Came from a caller, so that somebody else may hold it too."""
+    kept: Place | None = None
+    """Where a gradient was put away by reference."""
 
 
 @dataclass(slots=True, eq=False)
@@ -130,11 +134,29 @@ class Node:
     freed: Place | None = None
     walked: Place | None = None
     """The last backward that went through it."""
+    walks: int = 0
+    """Program order of that backward."""
+    depth: int = 0
+    """Module calls around it."""
     iterations: tuple[tuple[int, int], ...] = ()
     opaque: bool = False
     """Stands for a whole unknown network."""
     calls: tuple[Place, ...] = ()
     """Call sites from the outermost to the innermost, at recording."""
+
+
+@dataclass(slots=True, eq=False)
+class Cut:
+    """A place where a value left the graph: `.item()`, `detach`, an op under no_grad, ..."""
+
+    place: Place
+    how: str
+    text: str
+    leaves: dict[int, Tensor] = field(default_factory=dict)
+    """Leaves that would have got a gradient through it."""
+
+
+NO_CUTS: frozenset[Cut] = frozenset()
 
 
 class Tensor:
@@ -149,6 +171,7 @@ class Tensor:
         "contiguous",
         "counter",
         "created",
+        "cuts",
         "device",
         "dtype",
         "expanded",
@@ -169,6 +192,7 @@ class Tensor:
         "retains_grad",
         "shape",
         "source",
+        "stored_at",
         "sure",
         "view_op",
         "view_version",
@@ -210,6 +234,10 @@ class Tensor:
         """`data` for what a loader gave, `argument` for what a caller gave, `detach`, `data_attr`, `item`, ..."""
         self.function_output = ""
         self.from_numpy = False
+        self.stored_at: Place | None = None
+        """The statement that put it into a container."""
+        self.cuts: frozenset[Cut] = NO_CUTS
+        """Where its value came from a graph that was cut off."""
         self.retains_grad = False
 
     @property

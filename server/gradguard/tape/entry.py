@@ -10,18 +10,26 @@ from __future__ import annotations
 import ast
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from gradguard.findings import Limit, Span
 from gradguard.ops.table import Table
 from gradguard.source.text import Source
-from gradguard.tape import attributes, backward
+from gradguard.tape import attributes, backward, lifetime
 from gradguard.tape.apply import Call
 from gradguard.tape.calls import call_function, instantiate
 from gradguard.tape.domain import Place, Tensor
-from gradguard.tape.events import Event, HostRead, SavedTensorMutated, SecondBackward
+from gradguard.tape.events import (
+    Event,
+    GraphKept,
+    GraphReleased,
+    HostRead,
+    SavedTensorMutated,
+    SecondBackward,
+)
 from gradguard.tape.frame import Frame, Namespace
+from gradguard.tape.holders import NOBODY, Sharing
 from gradguard.tape.lib import autograd, torchlib
 from gradguard.tape.path import MAX_PATHS, MAX_STEPS, BudgetExceeded, Oracle, PathEnd, PyRaise
 from gradguard.tape.run import Run
@@ -53,6 +61,8 @@ class Analysis:
     path: str
     devices: frozenset[str]
     """Devices the file names: `accelerator`, `cpu`."""
+    sharing: dict[ast.AST, Sharing] = field(default_factory=dict)
+    """Who shares what a statement writes, and for a module's constructor who shares what it writes."""
 
     def span(self, place: Place) -> Span:
         """Where a place is, in code points from 1."""
@@ -76,6 +86,7 @@ class _Work:
     limits: list[Limit]
     devices: set[str]
     entered: set[ast.AST]
+    sharing: dict[ast.AST, Sharing] = field(default_factory=dict)
 
     def namespace(self, name: str, level: int, from_path: str) -> Namespace | None:
         """An imported workspace module, not yet executed."""
@@ -100,7 +111,12 @@ def analyse(source: Source, table: Table, files: Files) -> Analysis:
         done.add(node)
         events.extend(_explore(work, _entry(work, name, owner), node))
     return Analysis(
-        tuple(_unique(events)), tuple(work.limits), work.sources, source.path, frozenset(work.devices)
+        tuple(_unique(events)),
+        tuple(work.limits),
+        work.sources,
+        source.path,
+        frozenset(work.devices),
+        work.sharing,
     )
 
 
@@ -115,10 +131,11 @@ def _explore(work: _Work, body: Callable[[Run], None], node: ast.AST) -> list[Ev
         survived = True
         try:
             body(run)
+            lifetime.finish(run)
         except PyRaise:
             survived = False
         except PathEnd:
-            pass
+            lifetime.finish(run)
         except BudgetExceeded:
             _limit(work, node, "stopped early: this code needs more steps than the budget allows")
             queue.clear()
@@ -135,6 +152,8 @@ def _explore(work: _Work, body: Callable[[Run], None], node: ast.AST) -> list[Ev
                 raise
         work.entered |= run.entered
         work.devices |= run.devices
+        for at, found in run.sharing.items():
+            work.sharing[at] = work.sharing.get(at, NOBODY) | found
         paths.append(_Path(run.events, survived))
         queue.extend(oracle.children())
         if len(paths) == 1:
@@ -170,7 +189,14 @@ def _merge(paths: list[_Path]) -> list[Event]:
             seen.setdefault(key, []).append(event)
             counts[key] = counts.get(key, 0) + path.survived
     merged = []
+    released = {
+        (e.place.node, e.loop.node) for path in paths for e in path.events if isinstance(e, GraphReleased)
+    }
     for key, events in seen.items():
+        if isinstance(events[0], GraphReleased):
+            continue
+        if isinstance(events[0], GraphKept) and (events[0].place.node, events[0].loop.node) in released:
+            continue
         best = next((event for event in events if event.certain), events[0])
         sure = best.certain and counts[key] >= len(surviving)
         merged.append(best if sure == best.certain else replace(best, certain=sure))
@@ -183,6 +209,8 @@ def event_key(event: Event) -> object:
         return (SavedTensorMutated, event.place.node, event.saved.place.node, event.write.counted)
     if isinstance(event, SecondBackward):
         return (SecondBackward, event.place.node, event.second.node)
+    if isinstance(event, (GraphKept, GraphReleased)):
+        return (type(event), event.place.node, event.loop.node)
     if isinstance(event, HostRead):
         return (HostRead, event.place.node, event.how, event.guarded, event.loop.node if event.loop else None)
     return (type(event), event.place.node, getattr(event, "reason", ""), getattr(event, "how", ""))

@@ -23,6 +23,8 @@ class SavedFact:
     why: str
     text: str
     """Source text of the saved expression."""
+    expr: ast.AST | None = None
+    """The saved expression: the argument, or the whole op where its result is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class WriteFact:
     same_name: bool = False
     """Written through the very name that was saved."""
     alias_at: Place | None = None
+    maker: Place | None = None
+    """Where the module that writes was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,13 @@ class GraphKept(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class GraphReleased(Event):
+    """What this statement keeps is let go or differentiated on some path of the loop: keeping it is fine."""
+
+    loop: Place
+
+
+@dataclass(frozen=True, slots=True)
 class UnusedGraph(Event):
     """GG204: recorded but never differentiated."""
 
@@ -199,7 +210,7 @@ class HostRead(Event):
     device: str
     """`accelerator`, `cpu` or `unknown`."""
     per: str = "step"
-    """`step`, `parameter`, `element`."""
+    """`step`, `parameter`, `element`, `call` (a method that is called once a step) or `once`."""
     before_backward: bool = False
     used: str = ""
     """What becomes of the value: `accumulate`, `guarded`, `unused`, or empty."""

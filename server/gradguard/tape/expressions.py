@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from gradguard.tape import attributes, operators, reads, subscripts
+from gradguard.tape import attributes, lifetime, operators, reads, subscripts
 from gradguard.tape.apply import Call
 from gradguard.tape.calls import call_value
 from gradguard.tape.domain import Tensor
-from gradguard.tape.frame import Frame
+from gradguard.tape.frame import Frame, Guard
 from gradguard.tape.iteration import iterate, unpack_into
 from gradguard.tape.run import Run
-from gradguard.tape.truth import key_of, truth
+from gradguard.tape.truth import key_of, known_truth, truth
 from gradguard.tape.values import DictV, External, FunctionV, ListV, Sym, TupleV, Value
 
 
@@ -39,6 +39,8 @@ def lookup(run: Run, frame: Frame, name: str) -> Value:
 def assign_name(run: Run, frame: Frame, name: str, value: Value, node: ast.AST) -> None:
     """Bind a name; tensors remember where they were last bound, for messages."""
     home = frame.outer_names.get(name, frame)
+    if run.loops and name in home.variables:
+        lifetime.replaced(run, home.variables[name], value)
     home.variables[name] = value
     if isinstance(value, Tensor):
         value.bound_name = name
@@ -114,10 +116,19 @@ def _compare(run: Run, frame: Frame, node: ast.Compare) -> Value:
 def _boolop(run: Run, frame: Frame, node: ast.BoolOp) -> Value:
     wants = isinstance(node.op, ast.Or)
     value: Value = None
-    for index, part in enumerate(node.values):
-        value = evaluate(run, frame, part)
-        if index < len(node.values) - 1 and truth(run, frame, value, part) is wants:
-            return value
+    guards = len(run.guards)
+    try:
+        for index, part in enumerate(node.values):
+            value = evaluate(run, frame, part)
+            if index == len(node.values) - 1:
+                break
+            if not isinstance(value, Tensor):
+                # What stands behind an unknown condition is evaluated on some passes only.
+                run.guards.append(Guard(run.place(frame, node), known_truth(value) is None))
+            if truth(run, frame, value, part) is wants:
+                return value
+    finally:
+        del run.guards[guards:]
     return value
 
 

@@ -36,6 +36,8 @@ class Frame:
     outer_names: dict[str, Frame] = field(default_factory=dict)
     """Names declared `global` or `nonlocal`, and where they live."""
     site: Place | None = None
+    given: tuple[Value, ...] = ()
+    """The arguments as they were passed."""
 
     def find(self, name: str) -> Frame | None:
         """The frame that binds `name`, walking out through closures; None where nobody does."""
@@ -66,6 +68,12 @@ class Loop:
     exact: bool = False
     guards: int = 0
     """Number of guards in force when the loop began."""
+    depth: int = 0
+    """Module calls around the loop."""
+    trains: bool = False
+    """A backward or an optimizer step ran inside."""
+    calls: bool = False
+    """A module was called from its body, not from inside another module."""
 
 
 @dataclass(slots=True, frozen=True)

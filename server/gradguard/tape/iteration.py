@@ -5,12 +5,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradguard.tape import apply, attributes, machine, subscripts, torchcalls
+from gradguard.tape import attributes, machine, subscripts, torchcalls
 from gradguard.tape.apply import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
-from gradguard.tape.values import ArrayV, DictV, Instance, IteratorV, ListV, Sym, TorchName, TupleV, Value
+from gradguard.tape.values import (
+    ArrayV,
+    DictV,
+    Instance,
+    IteratorV,
+    ListV,
+    Sym,
+    TorchName,
+    TupleV,
+    Value,
+    tensors_in,
+)
 
 UNKNOWN_ITEMS = 2
 """How many items an iterable of unknown length is taken to have: two show what is carried from one to the next."""
@@ -214,4 +225,4 @@ def _part(run: Run, value: Sym, index: int, starred: bool) -> Value:
 
 def tensors_of(value: Value) -> list[Tensor]:
     """Tensors inside a value (a convenience for callers of this layer)."""
-    return apply.tensors_in(value)
+    return tensors_in(value)

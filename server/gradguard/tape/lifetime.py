@@ -1,14 +1,287 @@
-"""Graphs that outlive an iteration. Looked at when an iteration ends and when a loop ends."""
+"""Graphs that outlive an iteration, graphs that nobody differentiates, and parameters that never learn.
+
+A graph grows with the iterations when, at the end of one, something still holds nodes of an earlier one:
+
+    accumulate   one value whose newest node reaches nodes of an earlier iteration through the very statement
+                 that made it (`total += loss`, a running mean, a moving average)
+    store        values of two iterations, put away by the same statement, both still held
+
+Only step loops count: loops that train, or that call a module from outside any module. What a `forward` collects
+in order to return it is its job. The verdict waits for the end of the path, since a later `backward` through the
+value makes keeping it right.
+"""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterable
+
+from gradguard.tape import graphs
+from gradguard.tape.domain import Node, Place, Tensor
+from gradguard.tape.events import BrokenGraph, GraphKept, GraphReleased, RetainGraph, UnusedGraph
 from gradguard.tape.frame import Frame, Loop
-from gradguard.tape.run import Run
+from gradguard.tape.run import Kept, ModuleCall, Run
+from gradguard.tape.values import (
+    DictV,
+    FunctionV,
+    Instance,
+    ListV,
+    Method,
+    PartialV,
+    Sym,
+    TupleV,
+    Value,
+    tensors_in,
+)
+
+LOOKED_AT = 1
+"""The iteration (from 0) after which holders are compared: the second shows what is carried over."""
+MAX_DEPTH = 8
 
 
 def iteration_ends(run: Run, frame: Frame, loop: Loop) -> None:
-    """Called after each iteration."""
+    """Note what holds nodes of an earlier iteration."""
+    if (
+        loop.iteration != LOOKED_AT
+        or loop.depth
+        or not (loop.trains or loop.calls)
+        or loop.over == "parameters"
+    ):
+        return
+    ages = _Ages(loop)
+    groups: dict[ast.AST, list[Tensor]] = {}
+    seen: set[int] = set()
+    for tensor in _held(run, frame):
+        if tensor.number in seen or tensor.node is None or tensor.requires_grad is False:
+            continue
+        seen.add(tensor.number)
+        place = tensor.stored_at or tensor.bound_at
+        if place is None:
+            continue
+        groups.setdefault(place.node, []).append(tensor)
+        if ages.of(tensor.node) == loop.iteration and _accumulates(tensor, loop, ages):
+            _keep(run, loop, tensor, "accumulate", tensor.bound_at or place, ages)
+    for tensors in groups.values():
+        old = [t for t in tensors if t.node is not None and 0 <= ages.of(t.node) < loop.iteration]
+        new = [t for t in tensors if t.node is not None and ages.of(t.node) == loop.iteration]
+        if old and new:
+            place = old[0].stored_at or old[0].bound_at
+            if place is not None:
+                _keep(run, loop, old[0], "store", place, ages)
 
 
 def loop_ends(run: Run, frame: Frame, loop: Loop) -> None:
-    """Called when a loop is left."""
+    """A loop inside a step loop passes on that it trained."""
+    for outer in run.loops:
+        outer.trains = outer.trains or loop.trains
+        outer.inner = outer.inner or loop.trains or loop.calls
+        if outer.depth == loop.depth:
+            outer.calls = outer.calls or loop.calls
+
+
+class _Ages:
+    """In which iteration of one loop nodes were made; -1 for before it."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._number = loop.number
+
+    def of(self, node: Node) -> int:
+        for number, iteration in node.iterations:
+            if number == self._number:
+                return iteration
+        return -1
+
+
+def _accumulates(tensor: Tensor, loop: Loop, ages: _Ages) -> bool:
+    """Whether the statement that made the value consumes the value it made in an earlier iteration."""
+    place = tensor.bound_at
+    if place is None or tensor.node is None:
+        return False
+    statement = place.node
+    first, last = getattr(statement, "lineno", 0), getattr(statement, "end_lineno", 0)
+    stack = [tensor.node]
+    seen: set[Node] = set()
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        inside = node.place.path == place.path and first <= node.place.line <= (last or first)
+        for edge in node.edges:
+            if edge.node is None:
+                continue
+            if 0 <= ages.of(edge.node) < loop.iteration:
+                carried = edge.tensor
+                same = carried is tensor or _same_holder(carried, tensor)
+                if inside and same:
+                    return True
+            elif ages.of(edge.node) == loop.iteration:
+                stack.append(edge.node)
+    return False
+
+
+def _same_holder(carried: Tensor, tensor: Tensor) -> bool:
+    if (
+        carried.bound_at is not None
+        and tensor.bound_at is not None
+        and carried.bound_at.node is tensor.bound_at.node
+    ):
+        return True
+    return bool(carried.bound_name) and carried.bound_name == tensor.bound_name
+
+
+def _keep(run: Run, loop: Loop, tensor: Tensor, how: str, place: Place, ages: _Ages) -> None:
+    key = (how, place.node, loop.place.node)
+    if key in run.kept or tensor.node is None:
+        return
+    old = [node for node in graphs.graph(tensor.node) if 0 <= ages.of(node) < loop.iteration]
+    saving = [node for node in old if node.freed is None and (node.saved or node.frees is not False)]
+    names = list(dict.fromkeys(saved.text or node.op for node in saving for saved in node.saved))[:4]
+    statement = place.node if isinstance(place.node, ast.stmt) else None
+    event = GraphKept(
+        place,
+        all(node.certain for node in old),
+        how,
+        tensor.bound_name,
+        loop.place,
+        bool(saving),
+        ", ".join(names),
+        statement,
+    )
+    run.kept[key] = Kept(tensor, run.tick(), event, old)
+
+
+def _held(run: Run, frame: Frame) -> Iterable[Tensor]:
+    """Tensors that are still held by variables, objects and containers."""
+    seen: set[int] = set()
+    found: list[Tensor] = []
+
+    def collect(value: Value, depth: int) -> None:
+        if isinstance(value, Sym):
+            value = value.tensor
+        if isinstance(value, Tensor):
+            found.append(value)
+            return
+        if depth > MAX_DEPTH or id(value) in seen:
+            return
+        if isinstance(value, (ListV, TupleV)):
+            seen.add(id(value))
+            if isinstance(value, ListV) and value.maxlen is not None:
+                return
+            for item in value.items:
+                collect(item, depth + 1)
+        elif isinstance(value, DictV):
+            seen.add(id(value))
+            for _, item in value.items.values():
+                collect(item, depth + 1)
+        elif isinstance(value, Instance):
+            seen.add(id(value))
+            for item in list(value.attributes.values()):
+                collect(item, depth + 1)
+        elif isinstance(value, Method):
+            collect(value.receiver, depth + 1)
+        elif isinstance(value, PartialV):
+            for item in value.args:
+                collect(item, depth + 1)
+        elif isinstance(value, FunctionV) and value.scope is not None:
+            seen.add(id(value))
+            for item in list(value.scope.variables.values()):
+                collect(item, depth + 1)
+
+    for active in [*run.frames, frame]:
+        one: Frame | None = active
+        while one is not None:
+            for value in list(one.variables.values()):
+                collect(value, 0)
+            one = one.parent
+    for namespace in run.namespaces.values():
+        for value in list(namespace.variables.values()):
+            collect(value, 0)
+    return found
+
+
+def replaced(run: Run, old: Value, new: Value) -> None:
+    """A name or attribute in a loop gets a value without graph: what it held is let go."""
+    if not run.loops or (isinstance(new, Tensor) and new.node is not None):
+        return
+    release(run, old)
+
+
+def release(run: Run, value: Value) -> None:
+    """What `value` held is let go while a loop runs."""
+    if not run.loops:
+        return
+    for tensor in tensors_in(value):
+        for place in (tensor.bound_at, tensor.stored_at):
+            if place is not None:
+                run.released.add(place.node)
+                for loop in run.loops:
+                    run.emit(GraphReleased(place, True, loop.place))
+
+
+def finish(run: Run) -> None:
+    """Verdicts at the end of a path."""
+    for kept in run.kept.values():
+        walked = kept.tensor.node is not None and kept.tensor.node.walks > kept.order
+        if walked:
+            run.emit(GraphReleased(kept.event.place, True, kept.event.loop))
+        else:
+            run.emit(kept.event)
+    for place, nodes, order in run.retained:
+        if nodes and not any(node.walks > order for node in nodes):
+            grows = any(kept.event.activations and set(kept.old) & set(nodes) for kept in run.kept.values())
+            run.emit(RetainGraph(place, all(node.certain for node in nodes), grows))
+    _unused(run)
+    _broken(run)
+    for event, loop in run.reads:
+        if loop is None or not loop.inner:
+            run.emit(event)
+
+
+def _unused(run: Run) -> None:
+    place = run.notes.get("bare_no_grad")
+    if isinstance(place, Place):
+        run.emit(UnusedGraph(place, True, "torch.no_grad()", "bare"))
+    owned = {p.number for optimizer in run.optimizers for p in _owned(optimizer)}
+    reported: set[ast.AST] = set()
+    for call in run.module_calls:
+        nodes = run.nodes[call.first : call.last]
+        if not nodes or call.place.node in reported:
+            continue
+        if not any(node.walks for node in nodes):
+            if call.training is False or not any(loop.trains for loop in call.loops):
+                reported.add(call.place.node)
+                run.emit(UnusedGraph(call.place, all(n.certain for n in nodes), call.text, "eval"))
+        elif owned and call.fed is False and _foreign(run, call, owned):
+            reported.add(call.place.node)
+            run.emit(UnusedGraph(call.place, True, call.text, "target"))
+
+
+def _foreign(run: Run, call: ModuleCall, owned: set[int]) -> bool:
+    """A network none of whose trainable parameters any optimizer holds."""
+    from gradguard.tape.lib.modules import complete, parameters
+
+    trainable = [p for p in parameters(call.module) if p.requires_grad is True]
+    return bool(trainable) and complete(call.module) and not any(p.number in owned for p in trainable)
+
+
+def _owned(optimizer: Instance) -> list[Tensor]:
+    groups = optimizer.attributes.get("param_groups")
+    return tensors_in(groups) if groups is not None else []
+
+
+def _broken(run: Run) -> None:
+    """Parameters that an optimizer holds and that no backward ever reaches, cut off on their way to a loss."""
+    owned = {p.number for optimizer in run.optimizers for p in _owned(optimizer)}
+    reported: set[tuple[str, ast.AST]] = set()
+    for cut, loss in run.lost.items():
+        starved = [
+            t
+            for t in cut.leaves.values()
+            if t.parameter and t.number in owned and t.number not in run.accumulated
+        ]
+        key = (cut.how, cut.place.node)
+        if not starved or key in reported or any(t.requires_grad is not True for t in starved):
+            continue
+        reported.add(key)
+        run.emit(BrokenGraph(cut.place, True, cut.how, cut.text, loss, False))

@@ -23,6 +23,7 @@ from gradguard.tape.domain import (
     either,
 )
 from gradguard.tape.events import InferenceSaved, RefusedWrite, WriteFact
+from gradguard.tape.holders import note
 from gradguard.tape.run import Run
 
 
@@ -54,6 +55,7 @@ def record(
         certain=certain,
         iterations=run.iterations(),
         calls=tuple(run.calls),
+        depth=run.depth,
     )
     for tensor in inputs:
         if requires_grad(run, tensor) is False or tensor.dtype in NOT_DIFFERENTIABLE:
@@ -155,13 +157,16 @@ def write(
     certain: bool = True,
     expr: ast.AST | None = None,
     checked: bool = True,
+    maker: Place | None = None,
 ) -> bool:
     """Write `target` in place. False where torch refuses; then nothing changed.
 
     The caller rebases the history with the node it recorded.
     """
     text = source_text(expr) or target.bound_name
-    fact = WriteFact(op, place, text, kind, counted, run.statement)
+    fact = WriteFact(op, place, text, kind, counted, run.statement, maker=maker)
+    if kind != "step" and run.step_site is None:
+        note(run, target, place, sources, maker)
     if checked and not check_write(run, target, requires(run, (target, *sources)), fact, certain):
         return False
     done = Write(place, op, target, counted, certain and target.alias_sure, kind, run.statement, via=text)
@@ -169,6 +174,7 @@ def write(
         done.kind, done.place = "step", run.step_site
     done.order = run.tick()
     done.iterations = run.iterations()
+    done.maker = maker
     if counted:
         target.counter.value += 1
         done.after = target.counter.value
@@ -220,6 +226,15 @@ def _maybe_leaf(target: Tensor) -> bool:
     What a caller passes in is rarely a leaf that requires grad; only a parameter is one by nature.
     """
     return not target.parameter
+
+
+def stored(tensor: Tensor, place: Place, name: str) -> None:
+    """A container or object now holds the tensor."""
+    tensor.bound_at = tensor.stored_at = place
+    if not tensor.bound_name:
+        tensor.bound_name = name
+    if tensor.grad_owner is not None:
+        tensor.memory.kept = place
 
 
 def rebase(run: Run, target: Tensor, node: Node | None) -> None:

@@ -6,14 +6,25 @@ import ast
 import operator
 from collections.abc import Callable
 
-from gradguard.tape import apply, torchcalls
+from gradguard.tape import torchcalls
 from gradguard.tape.apply import Call
 from gradguard.tape.coerce import as_tensor, is_number
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
 from gradguard.tape.truth import key_of, known_truth, truth
-from gradguard.tape.values import ArrayV, DictV, External, Instance, ListV, Sym, TorchName, TupleV, Value
+from gradguard.tape.values import (
+    ArrayV,
+    DictV,
+    External,
+    Instance,
+    ListV,
+    Sym,
+    TorchName,
+    TupleV,
+    Value,
+    tensors_in,
+)
 
 _DUNDER = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.Pow: "pow", ast.MatMult: "matmul",
@@ -132,7 +143,7 @@ def _kind(value: Value) -> str:
 def _percent(run: Run, frame: Frame, left: str, right: Value, node: ast.AST) -> Value:
     from gradguard.tape import reads
 
-    for tensor in apply.tensors_in(right):
+    for tensor in tensors_in(right):
         reads.host_read(run, frame, node, "format", tensor, implicit=True)
     return run.fresh("str")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gradguard.ops.table import Table
-from gradguard.tape.domain import Memory, Node, Place, Tensor, Tri, Version
-from gradguard.tape.events import Event
+from gradguard.tape.domain import Cut, Memory, Node, Place, Tensor, Tri, Version, Write
+from gradguard.tape.events import Event, GraphKept, HostRead
 from gradguard.tape.frame import Frame, Guard, Loop, Namespace
 from gradguard.tape.path import BudgetExceeded, Oracle
 from gradguard.tape.values import Sym
@@ -16,6 +16,7 @@ from gradguard.tape.values import Sym
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gradguard.tape.holders import Sharing
     from gradguard.tape.values import FunctionV, Instance, Value
 
 MAX_DEPTH = 24
@@ -32,6 +33,43 @@ class Modes:
     why_off: Place | None = None
     """Where grad mode was switched off."""
     saved_hooks: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Kept:
+    """A value that holds the graph of an earlier iteration when an iteration ends."""
+
+    tensor: Tensor
+    order: int
+    event: GraphKept
+    old: list[Node]
+
+
+@dataclass(slots=True, eq=False)
+class ModuleCall:
+    """One call of a module from outside any module."""
+
+    place: Place
+    module: Instance
+    first: int
+    last: int
+    """Nodes recorded by it, as a range of `Run.nodes`."""
+    training: Value
+    fed: Tri
+    """Whether an input requires grad."""
+    loops: tuple[Loop, ...]
+    text: str
+
+
+@dataclass(slots=True, eq=False)
+class Rewritten:
+    """A module call that wrote one of its inputs in place."""
+
+    call: Place
+    write: Write
+    text: str
+    depth: int
+    version: int
 
 
 class Run:
@@ -70,6 +108,20 @@ class Run:
         self.trace: dict[ast.AST, Tensor] | None = None
         self.submodule_inputs: list[tuple[Tensor, int, Place]] = []
         self.compiled = 0
+        self.sharing: dict[ast.AST, Sharing] = {}
+        self.depth = 0
+        """Module calls that are running."""
+        self.kept: dict[tuple[str, ast.AST, ast.AST], Kept] = {}
+        self.released: set[ast.AST] = set()
+        self.module_calls: list[ModuleCall] = []
+        self.retained: list[tuple[Place, list[Node], int]] = []
+        self.accumulated: set[int] = set()
+        self.reads: list[tuple[HostRead, Loop | None]] = []
+        self.lost: dict[Cut, Place] = {}
+        """Cuts whose value reached a loss, and that loss's backward."""
+        self.cuts_under: dict[ast.AST, Cut] = {}
+        """The cut of each place that switched grad mode off."""
+        self.rewritten: dict[int, Rewritten] = {}
         self._order = 0
         self._numbers = 0
         self._loops = 0
@@ -100,7 +152,7 @@ class Run:
     def loop(self, place: Place, kind: str) -> Loop:
         """A new loop, not yet entered."""
         self._loops += 1
-        return Loop(self._loops, place, kind=kind, guards=len(self.guards))
+        return Loop(self._loops, place, kind=kind, guards=len(self.guards), depth=self.depth)
 
     def iterations(self) -> tuple[tuple[int, int], ...]:
         """(loop, iteration) of each running loop, outermost first."""

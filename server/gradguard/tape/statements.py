@@ -200,8 +200,6 @@ def _for(run: Run, frame: Frame, node: ast.For | ast.AsyncFor) -> Steps:
 def _iterations(
     run: Run, frame: Frame, node: ast.For | ast.AsyncFor, loop: Loop, source: IteratorV, limit: int
 ) -> Steps:
-    for outer in run.loops:
-        outer.inner = True
     run.loops.append(loop)
     signal: Value = None
     try:
@@ -224,8 +222,6 @@ def _iterations(
 
 def _while(run: Run, frame: Frame, node: ast.While) -> Steps:
     loop = run.loop(run.place(frame, node), "while")
-    for outer in run.loops:
-        outer.inner = True
     run.loops.append(loop)
     signal: Value = None
     concrete = 0

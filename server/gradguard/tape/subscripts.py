@@ -6,13 +6,13 @@ import ast
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from gradguard.tape import attributes, machine, reads, torchcalls
+from gradguard.tape import attributes, lifetime, machine, reads, torchcalls
 from gradguard.tape.apply import Call
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
-from gradguard.tape.values import ArrayV, DictV, Instance, ListV, Sym, TupleV, Value
+from gradguard.tape.values import ArrayV, DictV, Instance, ListV, Sym, TupleV, Value, tensors_in
 
 
 @dataclass(slots=True, eq=False)
@@ -182,17 +182,11 @@ def tensor_get(run: Run, frame: Frame, owner: Tensor, index: Value, node: ast.Su
     result = torchcalls.call_op(run, frame, "Tensor.__getitem__", call, node, name="index")
     if isinstance(result, Tensor) and result.base is None:
         return result
-    return torchcalls.index_copy_out(run, owner, [t for part in parts for t in _tensors(part)], place, node)
+    return torchcalls.index_copy_out(run, owner, [t for part in parts for t in tensors_in(part)], place, node)
 
 
 def _as_index(part: Value) -> Value:
     return part.tensor if isinstance(part, Sym) and part.tensor is not None else part
-
-
-def _tensors(part: Value) -> list[Tensor]:
-    from gradguard.tape.apply import tensors_in
-
-    return tensors_in(part)
 
 
 def _advanced(part: Value) -> bool:
@@ -274,6 +268,9 @@ def put(run: Run, frame: Frame, owner: Value, index: Value, value: Value, node: 
             owner.items.append(value)
             owner.open = True
     elif isinstance(owner, DictV):
+        held = owner.items.get(token(index))
+        if held is not None:
+            lifetime.replaced(run, held[1], value)
         _remember(value, node, run.place(frame, run.statement or node))
         dict_set(owner, index, value)
     elif isinstance(owner, Instance):
@@ -321,10 +318,8 @@ def _slice_put(run: Run, frame: Frame, owner: ListV, index: SliceV, value: Value
 
 
 def _remember(value: Value, node: ast.Subscript, place: Place) -> None:
-    if isinstance(value, Tensor):
-        value.bound_at = place
-        if not value.bound_name:
-            value.bound_name = machine.source_text(node)
+    for tensor in tensors_in(value):
+        machine.stored(tensor, place, machine.source_text(node))
 
 
 def tensor_put(
@@ -339,7 +334,7 @@ def tensor_put(
     mask = any(_is_mask(part) for part in parts)
     if mask and isinstance(value, Tensor):
         reads.host_read(run, frame, node, "mask", owner, implicit=True)
-    indices = [t for part in parts for t in _tensors(part)]
+    indices = [t for part in parts for t in tensors_in(part)]
     torchcalls.setitem(run, frame, owner, indices, value, place, node, masked=mask)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from gradguard.tape import apply, machine, reads, shapes, torchcalls
+from gradguard.tape import graphs, machine, reads, shapes, torchcalls
 from gradguard.tape.apply import Call
 from gradguard.tape.backward import backward, check_root
 from gradguard.tape.domain import Tensor, Write
@@ -13,7 +13,7 @@ from gradguard.tape.events import CreateGraphCycle
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
 from gradguard.tape.truth import known_truth
-from gradguard.tape.values import ArrayV, BuiltinMethod, Sym, TorchName, TupleV, Value
+from gradguard.tape.values import ArrayV, BuiltinMethod, Sym, TorchName, TupleV, Value, tensors_in
 
 Handler = Callable[[Run, Frame, Tensor, Call, ast.AST], Value]
 
@@ -23,7 +23,9 @@ def attribute(run: Run, frame: Frame, owner: Tensor, name: str, node: ast.AST) -
     if owner.attributes is not None and name in owner.attributes:
         return owner.attributes[name]
     if name == "data":
-        return machine.share(run, owner, run.place(frame, node), "data_attr", counter=False)
+        made = machine.share(run, owner, run.place(frame, node), "data_attr", counter=False)
+        made.cuts = graphs.cut_off((owner,), run.place(frame, node), "data", machine.source_text(node))
+        return made
     if name == "grad":
         return _grad(run, frame, owner, node)
     if name == "requires_grad":
@@ -167,7 +169,7 @@ def method(run: Run, frame: Frame, owner: Tensor, name: str, call: Call, node: a
             owner,
             full.place,
             name,
-            sources=apply.tensors_in(TupleV(tuple(call.args))),
+            sources=tensors_in(TupleV(tuple(call.args))),
             certain=False,
             expr=receiver,
         )
@@ -176,7 +178,9 @@ def method(run: Run, frame: Frame, owner: Tensor, name: str, call: Call, node: a
 
 
 def _detach(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
-    return machine.share(run, owner, call.place, "detach", counter=True)
+    made = machine.share(run, owner, call.place, "detach", counter=True)
+    made.cuts = graphs.cut_off((owner,), call.place, "detach", machine.source_text(node))
+    return made
 
 
 def _detach_(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
@@ -194,18 +198,26 @@ def _backward(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) 
     retain = call.get(1, "retain_graph")
     create = known_truth(call.get(2, "create_graph", False))
     inputs = call.kwargs.get("inputs")
-    if owner.requires_grad is None:
-        # Nobody differentiates a tensor without history: it has one.
-        owner.requires_grad = True
-        owner.leaf = False if owner.node is not None else owner.leaf
+    give_history(run, owner)
     check_root(run, owner, place)
     keep = create if retain is None else known_truth(retain)
-    backward(
-        run, [owner], place, retain=keep, inputs=apply.tensors_in(inputs) if inputs is not None else None
-    )
+    backward(run, [owner], place, retain=keep, inputs=tensors_in(inputs) if inputs is not None else None)
     if create is True:
         run.emit(CreateGraphCycle(place, False, machine.source_text(node)))
     return None
+
+
+def give_history(run: Run, root: Tensor) -> None:
+    """Nobody differentiates a tensor without history: one of unknown make has the graph of an unknown network."""
+    if root.requires_grad is not None:
+        return
+    root.requires_grad = True
+    root.leaf = False
+    if root.node is None:
+        root.node = machine.record(
+            run, root.bound_name or "loss", root.created, (), certain=False, frees=None
+        )
+        root.node.opaque = True
 
 
 def _item(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
@@ -213,6 +225,7 @@ def _item(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> V
     reads.host_read(run, frame, node, name, owner, implicit=False)
     made = Sym(("item", owner.number, owner.counter.value), "number" if name == "item" else "any", data=True)
     made.facts["__read__"] = owner
+    made.facts["__cuts__"] = graphs.cut_off((owner,), call.place, name, machine.source_text(node))
     return made
 
 

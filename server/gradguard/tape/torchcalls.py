@@ -10,7 +10,7 @@ from gradguard.tape.apply import Call
 from gradguard.tape.domain import Place, Tensor, Write, both, either
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
-from gradguard.tape.values import ArrayV, Sym, Value
+from gradguard.tape.values import ArrayV, Sym, Value, tensors_in
 
 
 class _Missing:
@@ -49,7 +49,7 @@ EXPLICIT = frozenset({"item", "tolist", "cpu", "numpy"})
 
 def unknown_op(run: Run, call: Call, name: str) -> Value:
     """An op without a row: it may need any of its arguments, so nothing is certain."""
-    inputs = [t for value in (*call.args, *call.kwargs.values()) for t in apply.tensors_in(value)]
+    inputs = [t for value in (*call.args, *call.kwargs.values()) for t in tensors_in(value)]
     made = run.tensor(call.place)
     needs = machine.requires(run, inputs)
     made.contiguous = None
@@ -88,7 +88,7 @@ def setitem(
     masked: bool,
 ) -> None:
     """`x[i] = v`: a copy into a view of `x`, or an `index_put_` that keeps its indices."""
-    sources = apply.tensors_in(value)
+    sources = tensors_in(value)
     needs = machine.requires(run, (owner, *sources))
     if isinstance(value, Sym) and value.tensor is None and value.kind == "any" and not value.data:
         needs = either(needs, both(run.modes.grad, None))

@@ -212,3 +212,16 @@ class ArrayV:
 
     memory_of: Tensor | None = None
     dtype: str | None = None
+
+
+def tensors_in(value: Value) -> list[Tensor]:
+    """Every tensor in a value, looking into lists and tuples."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, Sym):
+        return [value.tensor] if value.tensor is not None else []
+    if isinstance(value, (ListV, TupleV)):
+        return [tensor for item in value.items for tensor in tensors_in(item)]
+    if isinstance(value, DictV):
+        return [tensor for _, item in value.items.values() for tensor in tensors_in(item)]
+    return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import apply, machine
+from gradguard.tape import machine, tensors
 from gradguard.tape.apply import Call
 from gradguard.tape.backward import backward, check_root
 from gradguard.tape.coerce import as_tensor
@@ -14,17 +14,15 @@ from gradguard.tape.frame import Frame
 from gradguard.tape.library import METHODS, torch_function
 from gradguard.tape.run import Modes, Run
 from gradguard.tape.truth import known_truth
-from gradguard.tape.values import ClassV, Instance, Sym, TorchName, TupleV, Value
+from gradguard.tape.values import ClassV, Instance, Sym, TorchName, TupleV, Value, tensors_in
 
 
 def _roots(run: Run, value: Value) -> list[Tensor]:
     if isinstance(value, Sym):
         value = as_tensor(run, value)
-    roots = apply.tensors_in(value)
+    roots = tensors_in(value)
     for root in roots:
-        if root.requires_grad is None:
-            root.requires_grad = True
-            root.leaf = False if root.node is not None else root.leaf
+        tensors.give_history(run, root)
     return roots
 
 
@@ -39,7 +37,7 @@ def _backward(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         roots,
         call.place,
         retain=create if retain is None else known_truth(retain),
-        inputs=apply.tensors_in(inputs) if inputs is not None else None,
+        inputs=tensors_in(inputs) if inputs is not None else None,
     )
     return None
 
@@ -53,7 +51,7 @@ def _grad(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     wanted = call.get(1, "inputs")
     if isinstance(wanted, Sym):
         wanted = as_tensor(run, wanted)
-    inputs = apply.tensors_in(wanted)
+    inputs = tensors_in(wanted)
     for root in roots:
         check_root(run, root, call.place)
     backward(run, roots, call.place, retain=create if retain is None else known_truth(retain), inputs=inputs)
@@ -110,7 +108,7 @@ def function_apply(run: Run, frame: Frame, cls: ClassV, call: Call, node: ast.AS
     inputs = [
         t
         for value in call.args
-        for t in apply.tensors_in(value.tensor if isinstance(value, Sym) and value.tensor else value)
+        for t in tensors_in(value.tensor if isinstance(value, Sym) and value.tensor else value)
     ]
     versions = {t.number: t.counter.value for t in inputs}
     needs = machine.requires(run, inputs)
@@ -138,7 +136,7 @@ def function_apply(run: Run, frame: Frame, cls: ClassV, call: Call, node: ast.AS
     finally:
         run.modes = saved_modes
         run.notes["in_function"] -= 1
-    dirty = {t.number for t in apply.tensors_in(context.attributes.get("__dirty__"))}
+    dirty = {t.number for t in tensors_in(context.attributes.get("__dirty__"))}
     for tensor in inputs:
         if tensor.counter.value != versions[tensor.number] and tensor.number not in dirty:
             last = tensor.counter.writes[-1]
@@ -161,10 +159,10 @@ def _function_result(
     if needs is False:
         return result
     node = machine.record(run, cls.name, call.place, inputs, certain=needs is True)
-    kept = apply.tensors_in(context.attributes.get("__saved__"))
+    kept = tensors_in(context.attributes.get("__saved__"))
     node.frees = bool(kept) if needs else None
-    outputs = apply.tensors_in(result)
-    blocked = {t.number for t in apply.tensors_in(context.attributes.get("__nondiff__"))}
+    outputs = tensors_in(result)
+    blocked = {t.number for t in tensors_in(context.attributes.get("__nondiff__"))}
     replaced: dict[int, Tensor] = {}
     given = {t.number for t in inputs}
     for output in outputs:
@@ -214,7 +212,7 @@ def check_backward(run: Run, cls: ClassV, frame: Frame) -> None:
             method.node.args.args[index + 1].arg if index + 1 < len(method.node.args.args) else "grad_output"
         )
         gradients.append(gradient)
-    saved = apply.tensors_in(context.attributes.get("__saved__"))
+    saved = tensors_in(context.attributes.get("__saved__"))
     marks = {t.number: len(t.memory.writes) for t in (*gradients, *saved)}
     modes = run.modes
     run.modes = Modes(False, False)
@@ -224,8 +222,8 @@ def check_backward(run: Run, cls: ClassV, frame: Frame) -> None:
         )
     finally:
         run.modes = modes
-    for tensors, what in ((saved, "saved"), (gradients, "grad_output")):
-        for tensor in tensors:
+    for group, what in ((saved, "saved"), (gradients, "grad_output")):
+        for tensor in group:
             for write in tensor.memory.writes[marks[tensor.number] :]:
                 run.emit(FunctionMutation(write.place, False, what, write.via or tensor.bound_name, write.op))
 
@@ -265,14 +263,14 @@ def _checkpoint(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     function = call.get(0, "function")
     kwargs = {k: v for k, v in call.kwargs.items() if k not in _CHECKPOINT_OPTIONS}
     rest = Call(call.args[1:], kwargs, call.place, call.exprs[1:], call.kwexprs)
-    inputs = [t for value in rest.args for t in apply.tensors_in(value)]
+    inputs = [t for value in rest.args for t in tensors_in(value)]
     marks = [(t, t.counter.value, len(t.memory.writes)) for t in inputs]
     hooks, run.modes.saved_hooks = run.modes.saved_hooks, True
     try:
         result = call_value(run, frame, function, rest, node)
     finally:
         run.modes.saved_hooks = hooks
-    for output in apply.tensors_in(result):
+    for output in tensors_in(result):
         if output.node is not None and not run.modes.saved_hooks:
             for tensor, version, mark in marks:
                 machine.save(run, output.node, "input", tensor, why="checkpoint runs the function again")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradguard.tape import attributes, operators, reads
-from gradguard.tape.apply import Call, tensors_in
+from gradguard.tape import attributes, graphs, machine, operators, reads
+from gradguard.tape.apply import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.iteration import MAX_RANGE, UNKNOWN_ITEMS, iterate
@@ -28,6 +28,7 @@ from gradguard.tape.values import (
     TorchName,
     TupleV,
     Value,
+    tensors_in,
 )
 
 
@@ -283,6 +284,7 @@ def _number(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
             data=True,
         )
         made.facts["__read__"] = value
+        made.facts["__cuts__"] = graphs.cut_off((value,), call.place, name, machine.source_text(node))
         return made
     if isinstance(value, (int, float, str)) and len(call.args) == 1:
         try:
@@ -293,7 +295,7 @@ def _number(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         made = Sym(
             (name, value.key), "bool" if name == "bool" else "int" if name == "int" else "number", data=True
         )
-        made.facts.update({k: v for k, v in value.facts.items() if k == "__read__"})
+        made.facts.update({k: v for k, v in value.facts.items() if k in ("__read__", "__cuts__")})
         return made
     return run.fresh("number")
 
@@ -513,6 +515,7 @@ def _math(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         reads.host_read(run, frame, node, "float", value, implicit=True)
         made = run.fresh("number", data=True)
         made.facts["__read__"] = value
+        made.facts["__cuts__"] = graphs.cut_off((value,), call.place, name, machine.source_text(node))
         return made
     if all(isinstance(a, (int, float)) for a in call.args) and call.args:
         try:

@@ -28,9 +28,7 @@ def method(
 def _remember(run: Run, frame: Frame, value: Value, node: ast.AST) -> None:
     held = value.tensor if isinstance(value, Sym) else value
     if isinstance(held, Tensor):
-        held.bound_at = run.place(frame, run.statement or node)
-        if not held.bound_name:
-            held.bound_name = machine.source_text(node)
+        machine.stored(held, run.place(frame, run.statement or node), machine.source_text(node))
     elif isinstance(held, (TupleV, ListV)):
         for item in held.items:
             _remember(run, frame, item, node)
@@ -75,16 +73,26 @@ def _insert(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> 
 def _pop(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
     index = call.get(0, "index", -1)
     if owner.items:
+        from gradguard.tape import lifetime
+
         at = index if isinstance(index, int) and -len(owner.items) <= index < len(owner.items) else -1
+        lifetime.release(run, owner.items[at])
         return owner.items.pop(at)
     return run.fresh()
 
 
 def _popleft(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
+    from gradguard.tape import lifetime
+
+    if owner.items:
+        lifetime.release(run, owner.items[0])
     return owner.items.pop(0) if owner.items else run.fresh()
 
 
 def _clear(run: Run, frame: Frame, owner: ListV | DictV, call: Call, node: ast.AST) -> Value:
+    from gradguard.tape import lifetime
+
+    lifetime.release(run, owner)
     owner.items.clear()
     owner.open = False
     return None

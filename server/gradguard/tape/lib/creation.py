@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import machine, reads, shapes
-from gradguard.tape.apply import Call, tensors_in
+from gradguard.tape import graphs, machine, reads, shapes
+from gradguard.tape.apply import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.library import torch_function
 from gradguard.tape.run import Run
 from gradguard.tape.truth import known_truth
-from gradguard.tape.values import ArrayV, ListV, Sym, TorchName, TupleV, Value
+from gradguard.tape.values import ArrayV, ListV, Sym, TorchName, TupleV, Value, tensors_in
 
 _SIZED = ("zeros", "ones", "empty", "rand", "randn", "full", "randint", "normal", "empty_strided")
 _INTEGER = ("randint", "arange", "randperm", "tril_indices", "triu_indices")
@@ -135,7 +135,7 @@ def _tensor(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         reads.host_read(run, frame, node, "tensor", tensor, implicit=True)
     if any(t.requires_grad is not False for t in cut):
         made.source = "rewrapped"
-        run.notes.setdefault("cuts", {})[made.number] = (call.place, cut)
+        made.cuts = graphs.cut_off(cut, call.place, call.name, machine.source_text(node))
     return options(run, made, call)
 
 
@@ -195,7 +195,7 @@ def _wrap(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         made.shape = tuple(call.args)
     if any(t.requires_grad is not False for t in tensors_in(source)):
         made.source = "rewrapped"
-        run.notes.setdefault("cuts", {})[made.number] = (call.place, tensors_in(source))
+        made.cuts = graphs.cut_off(tensors_in(source), call.place, call.name, machine.source_text(node))
     return options(run, made, call)
 
 

@@ -12,7 +12,7 @@ from gradguard.tape.coerce import as_tensor, constant
 from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.library import METHODS, torch_function
-from gradguard.tape.run import Run
+from gradguard.tape.run import ModuleCall, Rewritten, Run
 from gradguard.tape.truth import known_truth
 from gradguard.tape.values import (
     BuiltinMethod,
@@ -26,6 +26,7 @@ from gradguard.tape.values import (
     TorchName,
     TupleV,
     Value,
+    tensors_in,
 )
 
 _CONTAINERS = ("Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
@@ -197,16 +198,51 @@ def call_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.
         call = hooks.before_forward(run, frame, module, call, node)
     forward = module.attributes.get("forward") or attributes.class_lookup(module.cls, "forward")
     run.compiled += module.compiled
+    for loop in run.loops:
+        loop.calls = loop.calls or loop.depth == run.depth
+    first = len(run.nodes)
+    inputs = [t for value in (*call.args, *call.kwargs.values()) for t in tensors_in(value)]
+    versions = [t.counter.value for t in inputs]
+    run.depth += 1
     try:
         if forward is not None:
             result = call_value(run, frame, attributes.bind(run, module, forward), call, node)
         else:
             result = forward_base(run, frame, module, call, node)
     finally:
+        run.depth -= 1
         run.compiled -= module.compiled
+    _note_rewrites(run, inputs, versions, result, call, node)
+    if run.depth == 0 and run.loops and run.modes.grad is not False:
+        fed = machine.either(*[machine.requires_grad(run, t) for t in inputs])
+        noted = ModuleCall(
+            call.place,
+            module,
+            first,
+            len(run.nodes),
+            module.training,
+            fed,
+            tuple(run.loops),
+            machine.source_text(node),
+        )
+        run.module_calls.append(noted)
     if module.hooks:
         result = hooks.after_forward(run, frame, module, call, result, node)
     return result
+
+
+def _note_rewrites(
+    run: Run, inputs: list[Tensor], versions: list[int], result: Value, call: Call, node: ast.AST
+) -> None:
+    """Inputs that the module wrote in place and did not hand back."""
+    given_back = {t.memory for t in tensors_in(result)}
+    for tensor, version in zip(inputs, versions, strict=True):
+        if tensor.counter.value == version or tensor.memory in given_back or not tensor.counter.writes:
+            continue
+        last = tensor.counter.writes[-1]
+        if last.kind == "op" and last.place.node is not call.place.node:
+            name = tensor.bound_name or machine.source_text(call.expr(0))
+            run.rewritten[tensor.number] = Rewritten(call.place, last, name, run.depth, tensor.counter.value)
 
 
 def forward_base(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
@@ -247,7 +283,7 @@ def _attribute_defaults(row: ModuleRow, form: Form, bound: Bound, module: Instan
 def opaque(run: Run, values: list[Value], place: Place, module: Instance | None, node: ast.AST) -> Tensor:
     """An unknown network: deep, with parameters; its output carries a graph when grad mode is on."""
     made = run.tensor(place)
-    inputs = [t for value in values for t in apply.tensors_in(value)]
+    inputs = [t for value in values for t in tensors_in(value)]
     made.device = next((t.device for t in inputs if t.device), None)
     made.contiguous = None
     made.sure = False

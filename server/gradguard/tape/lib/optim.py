@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import apply, machine
+from gradguard.tape import backward, machine
 from gradguard.tape.apply import Call
 from gradguard.tape.coerce import as_tensor
-from gradguard.tape.domain import Place, Tensor, Write
+from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.library import METHODS, torch_function
 from gradguard.tape.run import Run
 from gradguard.tape.truth import known_truth
-from gradguard.tape.values import DictV, FunctionV, Instance, ListV, Method, Sym, TorchName, TupleV, Value
+from gradguard.tape.values import (
+    DictV,
+    FunctionV,
+    Instance,
+    ListV,
+    Method,
+    Sym,
+    TorchName,
+    TupleV,
+    Value,
+    tensors_in,
+)
 
 
 def is_optimizer(path: str) -> bool:
@@ -89,7 +100,7 @@ def _defaults(call: Call) -> dict[object, tuple[Value, Value]]:
 def parameters(optimizer: Instance) -> list[Tensor]:
     """Parameters an optimizer updates."""
     groups = optimizer.attributes.get("param_groups")
-    return apply.tensors_in(groups) if groups is not None else []
+    return tensors_in(groups) if groups is not None else []
 
 
 def step(run: Run, frame: Frame, optimizer: Instance, call: Call, node: ast.AST) -> Value:
@@ -124,6 +135,8 @@ def step(run: Run, frame: Frame, optimizer: Instance, call: Call, node: ast.AST)
 
 def _write(run: Run, optimizer: Instance, place: Place, node: ast.AST) -> None:
     fused = optimizer.attributes.get("__fused__")
+    for loop in run.loops:
+        loop.trains = True
     for parameter in parameters(optimizer):
         if parameter.grad is None and parameter.requires_grad is True and run.backwards and parameter.sure:
             continue
@@ -146,19 +159,7 @@ def clear_gradients(run: Run, tensors: list[Tensor], call: Call, node: ast.AST) 
     keep = known_truth(call.get(0, "set_to_none", True)) is False
     for tensor in tensors:
         if keep and isinstance(tensor.grad, Tensor):
-            gradient = tensor.grad
-            done = Write(
-                call.place,
-                "zero_grad",
-                gradient,
-                kind="accumulate",
-                order=run.tick(),
-                iterations=run.iterations(),
-            )
-            gradient.counter.value += 1
-            done.after = gradient.counter.value
-            gradient.counter.writes.append(done)
-            gradient.memory.writes.append(done)
+            backward.overwrite_gradient(run, tensor.grad, call.place, "zero_grad")
         else:
             tensor.grad = None
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import reads, torchcalls
-from gradguard.tape.apply import Call, tensors_in
+from gradguard.tape import reads, tensors, torchcalls
+from gradguard.tape.apply import Call
 from gradguard.tape.backward import backward
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
 from gradguard.tape.truth import key_of, known_truth
-from gradguard.tape.values import ArrayV, FunctionV, Instance, ListV, NativeV, Sym, TupleV, Value
+from gradguard.tape.values import ArrayV, FunctionV, Instance, ListV, NativeV, Sym, TupleV, Value, tensors_in
 
 
 def unknown_call(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
@@ -44,8 +44,7 @@ def differentiate(run: Run, call: Call, node: ast.AST) -> Value:
     if isinstance(loss, Sym):
         loss = as_tensor(run, loss)
     if isinstance(loss, Tensor):
-        if loss.requires_grad is None:
-            loss.requires_grad = True
+        tensors.give_history(run, loss)
         retain = call.kwargs.get("retain_graph")
         backward(run, [loss], call.place, retain=False if retain is None else known_truth(retain))
     return None

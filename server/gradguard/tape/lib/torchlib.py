@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import apply, torchcalls
+from gradguard.tape import torchcalls
 from gradguard.tape.apply import Call
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Tensor
@@ -23,6 +23,7 @@ from gradguard.tape.values import (
     TorchName,
     TupleV,
     Value,
+    tensors_in,
 )
 
 _MODELS = (autograd, builtins, creation, hooks, modules, optim)
@@ -113,7 +114,7 @@ _SILENT = ("cuda.", "backends.", "manual_seed", "random.", "set_", "get_", "is_"
 
 
 def _unknown(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
-    tensors = [t for value in (*call.args, *call.kwargs.values()) for t in apply.tensors_in(value)]
+    tensors = [t for value in (*call.args, *call.kwargs.values()) for t in tensors_in(value)]
     short = path.removeprefix("torch.")
     if short.startswith(("cuda.is_available", "backends.mps.is_available", "is_tensor", "cuda.device_count")):
         if short.startswith("is_tensor") and call.args:

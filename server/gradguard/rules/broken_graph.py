@@ -1,0 +1,55 @@
+"""GG205: a value that should train is cut off from the graph and flows back into a loss."""
+
+from __future__ import annotations
+
+from gradguard.findings import Applicability, Finding, FixPlan
+from gradguard.rules.model import ERROR, WARNING, Context, Rule, quoted
+from gradguard.tape.events import BrokenGraph, Event
+
+_HOW = {
+    "no_grad": "no_grad here cuts off parameters that the optimizer should train",
+    "tensor": "{text} copies values out of the graph: what computes them does not train",
+    "detach": "{text} cuts off parameters that the optimizer should train",
+    "data": "{text} cuts off parameters that the optimizer should train",
+}
+
+
+def render(context: Context, event: Event) -> Finding | None:
+    """At the cut; at the backward where nothing else is known."""
+    if not isinstance(event, BrokenGraph):
+        return None
+    if event.how == "no-graph":
+        message = f"backward of {quoted(event.text)}, which has no graph: nothing in it requires grad"
+    else:
+        pattern = _HOW.get(
+            event.how, "{text} leaves the graph and flows back into a loss: what computes it does not train"
+        )
+        message = pattern.format(text=quoted(event.text, "this"))
+    fixes: list[FixPlan] = []
+    if event.how == "tensor":
+        fixes = context.plan(
+            "stack",
+            "Use `torch.stack`, which keeps the graph",
+            Applicability.UNSAFE,
+            event.place.node,
+            event.place,
+        )
+    return context.finding(
+        event,
+        message,
+        severity=ERROR if event.raises else WARNING,
+        related=[(event.loss if event.loss is not event.place else None, "the loss that does not train it")],
+        fixes=fixes,
+        notes=("element 0 of tensors does not require grad and does not have a grad_fn",)
+        if event.raises
+        else (),
+    )
+
+
+RULE = Rule(
+    "GG205",
+    "broken-graph",
+    "a value that should train is cut off (`.item()`, `.data`, `torch.tensor`, no_grad, ...) and flows back into a loss",
+    (BrokenGraph,),
+    render,
+)

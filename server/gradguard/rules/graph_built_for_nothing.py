@@ -1,0 +1,43 @@
+"""GG204: a graph is recorded that nobody differentiates."""
+
+from __future__ import annotations
+
+from gradguard.findings import Applicability, Finding
+from gradguard.rules.model import INFORMATION, Context, Rule, quoted
+from gradguard.tape.events import Event, UnusedGraph
+
+_WHY = {
+    "eval": "records a graph that no backward uses; wrap the loop in `torch.no_grad()`",
+    "target": "records a graph through a network that no optimizer trains",
+}
+
+
+def render(context: Context, event: Event) -> Finding | None:
+    """At the forward call, or at a `torch.no_grad()` that stands alone."""
+    if not isinstance(event, UnusedGraph):
+        return None
+    if event.why == "bare":
+        message = "`torch.no_grad()` as a statement does nothing; use it in `with` or as a decorator"
+        return context.finding(event, message, severity=INFORMATION)
+    return context.finding(
+        event,
+        f"{quoted(event.text)} {_WHY[event.why]}",
+        severity=INFORMATION,
+        fixes=context.plan(
+            "no-grad-eval",
+            "Run it under `torch.no_grad()`",
+            Applicability.SAFE if event.why == "eval" else Applicability.UNSAFE,
+            event.place.node,
+            event.place,
+            why=event.why,
+        ),
+    )
+
+
+RULE = Rule(
+    "GG204",
+    "graph-built-for-nothing",
+    "evaluation, a target or teacher network, or a bare `torch.no_grad()`: recorded but never differentiated",
+    (UnusedGraph,),
+    render,
+)

@@ -1,0 +1,54 @@
+"""GG302: reads that do not look like reads, on every pass of the step loop."""
+
+from __future__ import annotations
+
+from gradguard.findings import Applicability, Finding, FixPlan
+from gradguard.rules.model import INFORMATION, Context, Rule, quoted
+from gradguard.rules.reading import counts, often
+from gradguard.tape.events import Event, HostRead
+
+_HOW = {
+    "bool": "as a condition",
+    "format": "as text",
+    "print": "as text",
+    "index": "as an index or size",
+    "size": "as a size",
+    "mask": "through a mask",
+}
+
+
+def render(context: Context, event: Event) -> Finding | None:
+    """Implicit reads."""
+    if not isinstance(event, HostRead) or not event.implicit or event.compiled or not counts(context, event):
+        return None
+    fixes: list[FixPlan] = []
+    if event.how in ("max", "min"):
+        fixes = context.plan(
+            "stack-max",
+            f"Use `torch.stack(...).{event.how}()`",
+            Applicability.UNSAFE,
+            event.place.node,
+            event.place,
+            how=event.how,
+        )
+    elif event.how == "format":
+        fixes = context.plan(
+            "log-lazily", "Log it lazily with `%s`", Applicability.UNSAFE, event.statement, event.place
+        )
+    how = _HOW.get(event.how, f"by `{event.how}`")
+    return context.finding(
+        event,
+        f"{quoted(event.text)} is read {how}: the host waits for the device {often(event)}",
+        severity=INFORMATION,
+        related=[(event.loop, "in this loop")],
+        fixes=fixes,
+    )
+
+
+RULE = Rule(
+    "GG302",
+    "implicit-sync-in-loop",
+    "a tensor read as a condition, number, text, index or size, or by an op of data-dependent size, on every pass",
+    (HostRead,),
+    render,
+)

@@ -1,0 +1,47 @@
+"""GG301: `.item()` and its like on every pass of the step loop."""
+
+from __future__ import annotations
+
+from gradguard.findings import Applicability, Finding
+from gradguard.rules.model import INFORMATION, WARNING, Context, Rule, quoted
+from gradguard.rules.reading import counts, often
+from gradguard.tape.events import Event, HostRead
+
+
+def render(context: Context, event: Event) -> Finding | None:
+    """Explicit reads."""
+    if not isinstance(event, HostRead) or event.implicit or event.compiled or not counts(context, event):
+        return None
+    loud = event.per in ("parameter", "element") or event.used == "guarded"
+    fixes = context.plan(
+        "item-after-loop",
+        "Accumulate on the device, read once after the loop",
+        Applicability.UNSAFE,
+        event.statement,
+        event.place,
+        how=event.how,
+    )
+    fixes += context.plan(
+        "guard-read",
+        "Read it every 100 steps",
+        Applicability.UNSAFE,
+        event.statement,
+        event.place,
+        how=event.how,
+    )
+    return context.finding(
+        event,
+        f"{quoted(event.text)} makes the host wait for the device {often(event)}",
+        severity=WARNING if loud else INFORMATION,
+        related=[(event.loop, "in this loop")],
+        fixes=fixes if event.per == "step" else (),
+    )
+
+
+RULE = Rule(
+    "GG301",
+    "item-in-loop",
+    "`.item()`, `.tolist()`, `.cpu()` or `.numpy()` on every pass of the innermost step loop",
+    (HostRead,),
+    render,
+)

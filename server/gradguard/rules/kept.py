@@ -1,0 +1,21 @@
+"""How much a kept graph holds, in words and as a severity."""
+
+from __future__ import annotations
+
+from gradguard.findings import Severity
+from gradguard.tape.events import GraphKept
+
+
+def severity(event: GraphKept) -> tuple[Severity, Severity]:
+    """Activations that stay alive are a warning; bare nodes grow slowly."""
+    one = Severity.WARNING if event.activations else Severity.INFORMATION
+    return one, one
+
+
+def what_is_kept(event: GraphKept) -> str:
+    """What one more iteration adds to memory."""
+    if not event.activations:
+        return "its nodes stay alive, a few hundred bytes a pass"
+    return (
+        f"activations stay alive ({event.holds})" if event.holds else "activations of every pass stay alive"
+    )

@@ -1,0 +1,35 @@
+"""GG206: `retain_graph=True` without a second backward."""
+
+from __future__ import annotations
+
+from gradguard.findings import Applicability, Finding
+from gradguard.rules.model import INFORMATION, WARNING, Context, Rule
+from gradguard.tape.events import Event, RetainGraph
+
+
+def render(context: Context, event: Event) -> Finding | None:
+    """At the backward that retains."""
+    if not isinstance(event, RetainGraph):
+        return None
+    kept = (
+        "activations of every pass stay alive" if event.grows else "activations stay alive longer than needed"
+    )
+    return context.finding(
+        event,
+        f"`retain_graph=True`, but no later backward goes through this graph: {kept}",
+        severity=WARNING if event.grows else INFORMATION,
+        fixes=context.plan(
+            "drop-retain-graph", "Drop `retain_graph=True`", Applicability.SAFE, event.place.node, event.place
+        )
+        if event.certain
+        else (),
+    )
+
+
+RULE = Rule(
+    "GG206",
+    "needless-retain-graph",
+    "`retain_graph=True` with no second backward through that graph",
+    (RetainGraph,),
+    render,
+)

@@ -1,0 +1,25 @@
+"""What the rules on host reads share: which reads count, and how they are said."""
+
+from __future__ import annotations
+
+from gradguard.rules.model import Context
+from gradguard.tape.events import HostRead
+
+_PER = {
+    "parameter": "once per parameter",
+    "element": "once per element",
+    "step": "on every pass",
+    "call": "on every call",
+}
+
+
+def counts(context: Context, event: HostRead) -> bool:
+    """Reads of an accelerator on every pass. An unknown device counts where the file names an accelerator."""
+    if event.guarded or event.device == "cpu" or event.per == "once":
+        return False
+    return event.device == "accelerator" or "accelerator" in context.analysis.devices
+
+
+def often(event: HostRead) -> str:
+    """How often the read happens."""
+    return _PER.get(event.per, "on every pass")

@@ -1,0 +1,38 @@
+"""GG202: values that carry their graph are put away, iteration after iteration."""
+
+from __future__ import annotations
+
+from gradguard.findings import Applicability, Finding
+from gradguard.rules.kept import severity, what_is_kept
+from gradguard.rules.model import Context, Rule, quoted
+from gradguard.tape.events import Event, GraphKept
+
+
+def render(context: Context, event: Event) -> Finding | None:
+    """At the statement that stores."""
+    if not isinstance(event, GraphKept) or event.how != "store":
+        return None
+    return context.finding(
+        event,
+        f"{quoted(event.text)} is stored with its graph on every pass: {what_is_kept(event)}",
+        severity=severity(event),
+        related=[(event.loop, "every pass of this loop stores another graph")],
+        fixes=context.plan(
+            "detach",
+            "Store a detached value",
+            Applicability.SAFE,
+            event.statement,
+            event.place,
+            how="store",
+            name=event.text,
+        ),
+    )
+
+
+RULE = Rule(
+    "GG202",
+    "store-with-graph",
+    "a value that carries its graph is put into a container or attribute that outlives the iteration",
+    (GraphKept,),
+    render,
+)
