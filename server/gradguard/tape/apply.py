@@ -14,7 +14,7 @@ from gradguard.ops.model import Alias, AliasKind, Condition, Form, Kind, Op, Par
 from gradguard.tape import graphs, holders, machine, shapes
 from gradguard.tape.coerce import as_tensor, constant, is_number
 from gradguard.tape.domain import Cut, Node, Place, Tensor, Tri, both, either
-from gradguard.tape.events import InputRewritten
+from gradguard.tape.events import InputRewritten, WriteFact
 from gradguard.tape.run import Run
 from gradguard.tape.values import ArrayV, DictV, Instance, ListV, Sym, TorchName, TupleV, Value, tensors_in
 
@@ -311,7 +311,7 @@ def _writable(
     sure: Tri,
     maker: Place | None,
 ) -> bool:
-    fact = machine.WriteFact(
+    fact = WriteFact(
         name, place, machine.source_text(expr) or tensor.bound_name, kind, True, run.statement, maker=maker
     )
     if machine.check_write(run, tensor, machine.requires(run, (tensor, *inputs)), fact, sure is True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from gradguard.tape import attributes, library
 from gradguard.tape.apply import Call
@@ -49,7 +49,7 @@ def call_value(run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST)
             [*callee.args, *call.args],
             {**callee.kwargs, **call.kwargs},
             call.place,
-            [None] * len(callee.args) + call.exprs,
+            [*(None for _ in callee.args), *call.exprs],
             call.kwexprs,
             open_args=call.open_args,
         )
@@ -165,7 +165,7 @@ def _modes(run: Run, function: FunctionV) -> Modes:
     return made
 
 
-def _drive(steps: Iterator[Value]) -> Value:
+def _drive(steps: Generator[Value, None, Value]) -> Value:
     """Run a block to its end; values yielded on the way belong to nobody."""
     while True:
         try:
@@ -247,7 +247,9 @@ def bind_arguments(run: Run, function: FunctionV, call: Call, inner: Frame) -> N
         else:
             variables[name] = run.fresh(text=name)
     if arguments.kwarg is not None:
-        extra = {key: (key, value) for key, value in call.kwargs.items() if key not in names}
+        extra: dict[object, tuple[Value, Value]] = {
+            key: (key, value) for key, value in call.kwargs.items() if key not in names
+        }
         variables[arguments.kwarg.arg] = DictV(extra, open=call.open_args)
     inner.given = tuple(variables.values())
     for name, value in variables.items():

@@ -226,7 +226,7 @@ def _unique(events: Iterable[Event]) -> list[Event]:
     return list(found.values())
 
 
-def _script(run: Run, work: _Work) -> Frame:
+def _script(run: Run, work: _Work) -> None:
     """The file's top level, as `python file.py` runs it."""
     namespace = Namespace(
         work.source.path,
@@ -240,7 +240,6 @@ def _script(run: Run, work: _Work) -> Frame:
     for _ in execute_block(run, frame, work.source.tree.body):
         pass
     _check_functions(run, frame)
-    return frame
 
 
 def _check_functions(run: Run, frame: Frame) -> None:
@@ -328,13 +327,10 @@ def _entry(work: _Work, name: str, owner: str) -> Callable[[Run], None]:
             call.args.append(receiver)
             call.exprs.append(None)
         _arguments(run, function, call)
-        if isinstance(receiver, ClassV) or (
-            isinstance(holder, ClassV) and attributes.is_subclass(holder, "torch.autograd.Function")
-        ):
-            if attributes.is_subclass(holder, "torch.autograd.Function"):
-                if name == "backward":
-                    autograd.check_backward(run, holder, frame)
-                return
+        if isinstance(holder, ClassV) and attributes.is_subclass(holder, "torch.autograd.Function"):
+            if name == "backward":
+                autograd.check_backward(run, holder, frame)
+            return
         result = call_function(run, frame, function, call, function.node)
         _leave(run, result, receiver, place)
         _check_functions(run, frame)

@@ -8,7 +8,7 @@ block is None when it ran through, or the signal that ended it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 from gradguard.tape import attributes, definitions, lifetime, operators, subscripts
@@ -33,7 +33,7 @@ class RETURN:
 
 BREAK = "break"
 CONTINUE = "continue"
-Steps = Iterator[Value]
+Steps = Generator[Value, None, Value]
 MAX_WHILE = 2
 MAX_EXACT = 16
 """Iterations of a loop of known length that are all run; a longer one runs twice."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from gradguard.tape import graphs, machine, reads, shapes, torchcalls
 from gradguard.tape.apply import Call
 from gradguard.tape.backward import backward, check_root
-from gradguard.tape.domain import Tensor, Write
+from gradguard.tape.domain import Tensor, Write, both
 from gradguard.tape.events import CreateGraphCycle
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
@@ -294,7 +294,7 @@ def _to(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Val
         reads.host_read(run, frame, node, "cpu", owner, implicit=False)
     copies = known_truth(call.kwargs.get("copy", False))
     method_name = f"Tensor.{name}"
-    same = machine.both(
+    same = both(
         shapes.memory_fact("same_dtype", owner, values, method_name),
         shapes.memory_fact("same_device", owner, values, method_name),
     )

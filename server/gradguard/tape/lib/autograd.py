@@ -56,7 +56,8 @@ def _grad(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         check_root(run, root, call.place)
     backward(run, roots, call.place, retain=create if retain is None else known_truth(retain), inputs=inputs)
     made: list[Value] = []
-    for source in inputs or [None]:
+    wanted_inputs: list[Tensor | None] = list(inputs) or [None]
+    for source in wanted_inputs:
         gradient = run.tensor(call.place)
         if source is not None:
             gradient.dtype, gradient.device, gradient.shape = source.dtype, source.device, source.shape

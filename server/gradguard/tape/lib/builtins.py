@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gradguard.tape import attributes, graphs, machine, operators, reads
 from gradguard.tape.apply import Call
@@ -288,7 +288,7 @@ def _number(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         return made
     if isinstance(value, (int, float, str)) and len(call.args) == 1:
         try:
-            return {"float": float, "int": int, "bool": bool, "round": round, "abs": abs}[name](value)
+            return _CONVERT[name](value)
         except (KeyError, ValueError, OverflowError, TypeError):
             return run.fresh("number")
     if isinstance(value, Sym):
@@ -298,6 +298,15 @@ def _number(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         made.facts.update({k: v for k, v in value.facts.items() if k in ("__read__", "__cuts__")})
         return made
     return run.fresh("number")
+
+
+_CONVERT: dict[str, Callable[[Value], Value]] = {
+    "float": float,
+    "int": int,
+    "bool": bool,
+    "round": round,
+    "abs": abs,
+}
 
 
 @external_function("builtins.print", "builtins.str", "builtins.repr", "builtins.format")

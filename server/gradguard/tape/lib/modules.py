@@ -9,7 +9,7 @@ from gradguard.ops.model import Form, ModuleRow, Op, Param
 from gradguard.tape import apply, machine, torchcalls
 from gradguard.tape.apply import Bound, Call
 from gradguard.tape.coerce import as_tensor, constant
-from gradguard.tape.domain import Place, Tensor
+from gradguard.tape.domain import Place, Tensor, either
 from gradguard.tape.frame import Frame
 from gradguard.tape.library import METHODS, torch_function
 from gradguard.tape.run import ModuleCall, Rewritten, Run
@@ -214,7 +214,7 @@ def call_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.
         run.compiled -= module.compiled
     _note_rewrites(run, inputs, versions, result, call, node)
     if run.depth == 0 and run.loops and run.modes.grad is not False:
-        fed = machine.either(*[machine.requires_grad(run, t) for t in inputs])
+        fed = either(*[machine.requires_grad(run, t) for t in inputs])
         noted = ModuleCall(
             call.place,
             module,
@@ -438,7 +438,7 @@ def _moved(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) 
         device = "accelerator"
     elif name == "cpu":
         device = "cpu"
-    elif is_device_text(target):
+    elif isinstance(target, str) and is_device_text(target):
         device = "cpu" if target.startswith("cpu") else "accelerator"
     for one in modules_of(module):
         for value in one.attributes.values():
