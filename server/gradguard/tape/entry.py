@@ -87,6 +87,10 @@ class _Work:
     devices: set[str]
     entered: set[ast.AST]
     sharing: dict[ast.AST, Sharing] = field(default_factory=dict)
+    definitions: Frame | None = None
+    """The file's top level, run once for all entries that are functions."""
+    namespaces: dict[str, Namespace] = field(default_factory=dict)
+    """Imported files, as that run left them."""
 
     def namespace(self, name: str, level: int, from_path: str) -> Namespace | None:
         """An imported workspace module, not yet executed."""
@@ -251,7 +255,29 @@ def _check_functions(run: Run, frame: Frame) -> None:
 
 
 def _definitions(run: Run, work: _Work) -> Frame:
-    """The file's top level as an import runs it, for its definitions."""
+    """The file's top level as an import runs it, for its definitions.
+
+    It is shared by the entries that follow: what one of them does to a global is seen by the next, which is
+    rare, and far cheaper than running all definitions again for each function and path.
+    """
+    if work.definitions is None:
+        first = Run(work.table, Oracle(), [MAX_STEPS], work.namespace, numbers_from=SHARED_NUMBERS)
+        try:
+            work.definitions = _run_definitions(first, work)
+        except (PyRaise, PathEnd, BudgetExceeded):
+            work.definitions = first.frames[0]
+        work.namespaces = first.namespaces
+        work.devices |= first.devices
+    run.namespaces = work.namespaces
+    run.frames.append(work.definitions)
+    return work.definitions
+
+
+SHARED_NUMBERS = 1_000_000
+"""Numbers of values made by shared definitions, out of the way of those that an entry makes."""
+
+
+def _run_definitions(run: Run, work: _Work) -> Frame:
     namespace = Namespace(
         work.source.path, "module", {"__name__": "module", "__file__": work.source.path}, work.source.tree
     )
@@ -260,7 +286,6 @@ def _definitions(run: Run, work: _Work) -> Frame:
     body = [s for s in work.source.tree.body if _defines(s)]
     for _ in execute_block(run, frame, body):
         pass
-    run.events.clear()
     return frame
 
 

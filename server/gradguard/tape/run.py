@@ -81,6 +81,7 @@ class Run:
         oracle: Oracle,
         budget: list[int],
         resolve: Callable[[str, int, str], Namespace | None],
+        numbers_from: int = 0,
     ) -> None:
         self.table = table
         self.oracle = oracle
@@ -123,7 +124,7 @@ class Run:
         """The cut of each place that switched grad mode off."""
         self.rewritten: dict[int, Rewritten] = {}
         self._order = 0
-        self._numbers = 0
+        self._numbers = numbers_from
         self._loops = 0
 
     def tick(self) -> int:

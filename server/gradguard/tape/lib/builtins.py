@@ -1,4 +1,4 @@
-"""Python's builtins and the parts of the standard library that carry tensors around."""
+"""Python's builtins."""
 
 from __future__ import annotations
 
@@ -11,37 +11,33 @@ from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.iteration import MAX_RANGE, UNKNOWN_ITEMS, iterate
 from gradguard.tape.library import external_function
-from gradguard.tape.path import PathEnd
 from gradguard.tape.run import Run
 from gradguard.tape.truth import key_of, known_truth
 from gradguard.tape.values import (
-    ArrayV,
     ClassV,
     DictV,
-    FunctionV,
     Instance,
     IteratorV,
     ListV,
-    NativeV,
-    PartialV,
     Sym,
-    TorchName,
     TupleV,
     Value,
     tensors_in,
 )
 
 
-def _held(value: Value) -> Value:
+def held(value: Value) -> Value:
+    """The tensor of an unknown value that has been used as one, else the value itself."""
     return value.tensor if isinstance(value, Sym) and value.tensor is not None else value
 
 
 @external_function("builtins.range")
-def _range(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+def range_(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    """`range(...)`."""
     for value in call.args:
-        held = _held(value)
-        if isinstance(held, Tensor):
-            reads.host_read(run, frame, node, "index", held, implicit=True)
+        tensor = held(value)
+        if isinstance(tensor, Tensor):
+            reads.host_read(run, frame, node, "index", tensor, implicit=True)
     if (
         all(isinstance(a, int) for a in call.args)
         and call.args
@@ -56,13 +52,13 @@ def _counted(run: Run, numbers: range) -> Iterator[Value]:
     if len(numbers) <= _EXACT_RANGE:
         yield from numbers
         return
-    yield from _indices(run, numbers[0])
+    yield from indices(run, numbers[0])
 
 
 _EXACT_RANGE = 16
 
 
-def _indices(run: Run, first: Value) -> Iterator[Value]:
+def indices(run: Run, first: Value) -> Iterator[Value]:
     """The first index as it is, later ones as unknown numbers that are not the first."""
     yield first
     for _ in range(MAX_RANGE):
@@ -73,7 +69,7 @@ def _indices(run: Run, first: Value) -> Iterator[Value]:
 
 def _unknown_range(run: Run, call: Call) -> Iterator[Value]:
     first = call.args[0] if len(call.args) > 1 else 0
-    source = _indices(run, first)
+    source = indices(run, first)
     for _ in range(UNKNOWN_ITEMS):
         yield next(source)
 
@@ -85,7 +81,7 @@ def _enumerate(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     numbers: Iterator[Value] = (
         iter(range(start, start + MAX_RANGE))
         if source.exact and isinstance(start, int)
-        else _indices(run, start)
+        else indices(run, start)
     )
     pairs = (TupleV((number, item)) for number, item in zip(numbers, source.source, strict=False))
     return IteratorV(pairs, exact=source.exact, data=source.data, kind=source.kind, length=source.length)
@@ -121,11 +117,12 @@ def _map(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 @external_function("builtins.reversed")
 def _reversed(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     source = iterate(run, frame, call.get(0, "sequence"), node)
-    items = list(_take(source))
+    items = list(take(source))
     return IteratorV(iter(items[::-1]), exact=source.exact, length=source.length)
 
 
-def _take(source: IteratorV) -> Iterator[Value]:
+def take(source: IteratorV) -> Iterator[Value]:
+    """Items of an iterable, up to a bound."""
     for count, item in enumerate(source.source):
         if count >= MAX_RANGE:
             return
@@ -135,8 +132,8 @@ def _take(source: IteratorV) -> Iterator[Value]:
 @external_function("builtins.sorted")
 def _sorted(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     source = iterate(run, frame, call.get(0, "iterable"), node)
-    items = list(_take(source))
-    tensors = [t for t in map(_held, items) if isinstance(t, Tensor)]
+    items = list(take(source))
+    tensors = [t for t in map(held, items) if isinstance(t, Tensor)]
     if tensors and "key" not in call.kwargs:
         reads.host_read(run, frame, node, "sorted", tensors[0], implicit=True)
     if all(isinstance(item, (int, float)) for item in items) or all(isinstance(item, str) for item in items):
@@ -153,7 +150,7 @@ def _list(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     is_open = False
     if call.args:
         source = iterate(run, frame, call.args[0], node)
-        items = list(_take(source))
+        items = list(take(source))
         is_open = not source.exact
         if isinstance(call.args[0], ListV) and call.args[0].kind == "parameters":
             return ListV(items, open=is_open, made=call.place, kind="parameters")
@@ -180,7 +177,7 @@ def _dict(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
             made.open = call.args[0].open
         else:
             source = iterate(run, frame, call.args[0], node)
-            for item in _take(source):
+            for item in take(source):
                 if isinstance(item, (TupleV, ListV)) and len(item.items) == 2:
                     dict_set(made, item.items[0], item.items[1])
             made.open = not source.exact
@@ -196,7 +193,7 @@ def _defaultdict(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 
 @external_function("builtins.len")
 def _len(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    value = _held(call.get(0, "obj"))
+    value = held(call.get(0, "obj"))
     if isinstance(value, (ListV, TupleV, DictV)) and not value.open:
         return len(value.items)
     if isinstance(value, (str, bytes)):
@@ -225,7 +222,7 @@ def _sum(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     source = iterate(run, frame, call.get(0, "iterable"), node)
     total: Value = call.get(1, "start", 0)
     exact = source.exact
-    for item in _take(source):
+    for item in take(source):
         total = operators.binary(run, frame, ast.Add, total, item, node, (node, node))
     if not exact and isinstance(total, (int, float)):
         return run.fresh("number")
@@ -240,9 +237,9 @@ def _extreme(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         exact = True
     else:
         source = iterate(run, frame, call.get(0, "iterable"), node)
-        items = list(_take(source))
+        items = list(take(source))
         exact = source.exact
-    tensors = [t for t in map(_held, items) if isinstance(t, Tensor)]
+    tensors = [t for t in map(held, items) if isinstance(t, Tensor)]
     if tensors:
         if (len(items) > 1 or name in ("any", "all")) and "key" not in call.kwargs:
             reads.host_read(run, frame, node, name, tensors[0], implicit=True)
@@ -270,7 +267,7 @@ def _extreme(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 )
 def _number(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     name = call.name
-    value = _held(call.get(0, "x", 0))
+    value = held(call.get(0, "x", 0))
     if isinstance(value, Tensor):
         if name == "abs":
             from gradguard.tape import tensors
@@ -313,7 +310,7 @@ _CONVERT: dict[str, Callable[[Value], Value]] = {
 def _print(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     name = call.name
     for value in call.args:
-        for tensor in tensors_in(_held(value)):
+        for tensor in tensors_in(held(value)):
             reads.host_read(run, frame, node, "print" if name == "print" else "format", tensor, implicit=True)
     if name == "str" and len(call.args) == 1 and isinstance(call.args[0], (int, str, float)):
         return str(call.args[0])
@@ -388,217 +385,3 @@ def _type(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 )
 def _opaque(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return Sym(("id", *map(key_of, call.args)), "int")
-
-
-@external_function("sys.exit", "builtins.exit", "builtins.quit", "os._exit")
-def _exit(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    raise PathEnd
-
-
-@external_function("functools.partial")
-def _partial(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    return PartialV(call.args[0], tuple(call.args[1:]), dict(call.kwargs)) if call.args else run.fresh()
-
-
-@external_function("functools.reduce")
-def _reduce(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    from gradguard.tape.calls import call_value
-
-    if len(call.args) < 2:
-        return run.fresh()
-    items = list(_take(iterate(run, frame, call.args[1], node)))
-    if len(call.args) > 2:
-        items.insert(0, call.args[2])
-    if not items:
-        return run.fresh()
-    total = items[0]
-    for item in items[1:]:
-        total = call_value(
-            run, frame, call.args[0], Call([total, item], {}, call.place, [None, None], {}), node
-        )
-    return total
-
-
-@external_function(
-    "functools.wraps",
-    "functools.lru_cache",
-    "functools.cache",
-    "functools.total_ordering",
-    "builtins.property",
-)
-def _identity_decorator(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    if call.args and isinstance(call.args[0], FunctionV) and call.name.endswith(("cache", "lru_cache")):
-        return call.args[0]
-    return NativeV(lambda run, frame, call, node: call.get(0, "f"), "identity")
-
-
-@external_function("copy.copy", "copy.deepcopy")
-def _copy(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    deep = call.name.endswith("deepcopy")
-    return _copied(run, _held(call.get(0, "x")), call, {}, deep)
-
-
-def _copied(run: Run, value: Value, call: Call, done: dict[int, Value], deep: bool) -> Value:
-    known = done.get(id(value))
-    if known is not None:
-        return known
-    if isinstance(value, Tensor):
-        if not deep:
-            return value
-        made = run.tensor(call.place)
-        made.dtype, made.device, made.shape = value.dtype, value.device, value.shape
-        made.parameter, made.requires_grad, made.leaf = value.parameter, value.requires_grad, True
-        made.bound_name, made.source = value.bound_name, value.source
-        done[id(value)] = made
-        return made
-    if isinstance(value, Instance):
-        twin = Instance(value.cls, made=call.place, training=value.training, compiled=value.compiled)
-        done[id(value)] = twin
-        twin.attributes = {
-            k: _copied(run, v, call, done, deep) if deep else v for k, v in value.attributes.items()
-        }
-        return twin
-    if isinstance(value, ListV):
-        return ListV(
-            [_copied(run, v, call, done, deep) if deep else v for v in value.items],
-            value.open,
-            call.place,
-            value.kind,
-        )
-    if isinstance(value, TupleV):
-        return TupleV(
-            tuple(_copied(run, v, call, done, deep) if deep else v for v in value.items),
-            value.names,
-            value.open,
-        )
-    if isinstance(value, DictV):
-        items = {
-            k: (key, _copied(run, v, call, done, deep) if deep else v) for k, (key, v) in value.items.items()
-        }
-        return DictV(items, open=value.open, made=call.place, factory=value.factory)
-    return value
-
-
-@external_function("itertools.chain", "itertools.chain.from_iterable")
-def _chain(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    items: list[Value] = []
-    is_open = False
-    values: list[Value] = list(call.args)
-    if call.name.endswith("from_iterable") and values:
-        values = list(_take(iterate(run, frame, values[0], node)))
-    kind = ""
-    for value in values:
-        source = iterate(run, frame, value, node)
-        kind = kind or source.kind
-        items.extend(_take(source))
-        is_open = is_open or not source.exact
-    return ListV(items, open=is_open, kind="parameters" if kind == "parameters" else "list")
-
-
-@external_function("itertools.count", "itertools.cycle", "itertools.repeat")
-def _endless(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    name = call.name
-    if name == "count":
-        return IteratorV(_indices(run, call.get(0, "start", 0)), exact=False)
-    if name == "repeat":
-        return IteratorV(iter([call.get(0, "object")] * UNKNOWN_ITEMS), exact=False)
-    items = list(_take(iterate(run, frame, call.get(0, "iterable"), node)))
-    return IteratorV(iter((items * UNKNOWN_ITEMS)[: max(UNKNOWN_ITEMS, len(items))]), exact=False, data=True)
-
-
-@external_function("itertools.islice", "tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.trange", "tqdm", "rich.progress.track", "alive_progress.alive_it", "accelerate.skip_first_batches")  # fmt: skip
-def _through(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    """Progress bars give what they are given."""
-    if call.name.endswith("trange"):
-        return _range(run, frame, call, node)
-    return call.get(0, "iterable")
-
-
-@external_function("math.sqrt", "math.exp", "math.log", "math.sin", "math.cos", "math.floor", "math.ceil", "math.isnan", "math.isfinite", "math.isinf", "math.pow", "math.log2", "math.log10", "math.tanh", "math.fabs")  # fmt: skip
-def _math(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    import math
-
-    value = _held(call.get(0, "x"))
-    name = call.name
-    if isinstance(value, Tensor):
-        reads.host_read(run, frame, node, "float", value, implicit=True)
-        made = run.fresh("number", data=True)
-        made.facts["__read__"] = value
-        made.facts["__cuts__"] = graphs.cut_off((value,), call.place, name, machine.source_text(node))
-        return made
-    if all(isinstance(a, (int, float)) for a in call.args) and call.args:
-        try:
-            return getattr(math, name)(*call.args)
-        except (ValueError, OverflowError, TypeError, AttributeError):
-            return run.fresh("number")
-    return Sym(("math", name, *map(key_of, call.args)), "number")
-
-
-@external_function("dataclasses.field")
-def _field(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    if "default" in call.kwargs:
-        return call.kwargs["default"]
-    factory = call.kwargs.get("default_factory")
-
-    def make(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-        from gradguard.tape.calls import call_value
-
-        return call_value(run, frame, factory, Call([], {}, call.place, [], {}), node)
-
-    return NativeV(make, "field")
-
-
-@external_function("contextlib.nullcontext", "contextlib.suppress", "contextlib.ExitStack")
-def _nullcontext(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    from gradguard.tape.values import ContextV
-
-    return ContextV("", value=call.get(0, "enter_result"))
-
-
-@external_function("types.SimpleNamespace", "argparse.Namespace")
-def _namespace(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    return Instance(TorchName("types.SimpleNamespace"), dict(call.kwargs), made=call.place)
-
-
-@external_function("collections.namedtuple", "typing.NamedTuple")
-def _namedtuple(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    fields = call.get(1, "field_names")
-    names: list[str] = []
-    if isinstance(fields, str):
-        names = fields.replace(",", " ").split()
-    elif isinstance(fields, (ListV, TupleV)):
-        names = [
-            f if isinstance(f, str) else f.items[0] for f in fields.items if isinstance(f, (str, TupleV))
-        ]
-    from gradguard.tape.values import External
-
-    return ClassV(
-        str(call.get(0, "typename")),
-        [External("typing.NamedTuple")],
-        {},
-        fields=[(n, run.fresh(text=n)) for n in names],
-    )
-
-
-@external_function("random.random", "random.uniform", "random.randint", "random.gauss", "random.choice", "random.sample", "time.time", "time.perf_counter", "random.randrange")  # fmt: skip
-def _random(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    name = call.name
-    if name == "choice" and call.args and isinstance(call.args[0], ListV) and call.args[0].items:
-        return call.args[0].items[-1]
-    if name == "sample" and call.args and isinstance(call.args[0], ListV):
-        return ListV(list(call.args[0].items), open=True)
-    return run.fresh("number" if name not in ("choice", "sample") else "any", data=True)
-
-
-@external_function("numpy.array", "numpy.asarray", "numpy.zeros", "numpy.ones", "numpy.random.rand", "numpy.random.randn", "numpy.arange", "numpy.zeros_like", "numpy.empty", "numpy.full")  # fmt: skip
-def _numpy(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    source = _held(call.get(0, "object"))
-    for tensor in tensors_in(source):
-        reads.host_read(run, frame, node, "numpy", tensor, implicit=True)
-    name = call.name
-    if name == "asarray" and isinstance(source, Tensor):
-        return ArrayV(source)
-    if name == "asarray" and isinstance(source, ArrayV):
-        return source
-    dtype = getattr(call.kwargs.get("dtype"), "path", "")
-    return ArrayV(None, "float32" if dtype.endswith("float32") else "float64" if not dtype else None)
