@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from gradguard.tape import library, lifetime, machine, tensors
 from gradguard.tape.apply import Call
@@ -161,25 +160,27 @@ def class_lookup(cls: Value, name: str) -> Value:
     return None
 
 
-def linear(cls: Value) -> Iterator[Value]:
-    """Classes in lookup order. Depth first with later duplicates kept, which is Python's order except for diamonds."""
-    seen: set[int] = set()
-    order: list[Value] = []
+def linear(cls: Value) -> tuple[Value, ...]:
+    """The class and its bases in lookup order: depth first, the last of duplicates kept, which is Python's order but for
+    hierarchies that Python refuses or orders otherwise only in rare diamonds."""
+    if not isinstance(cls, ClassV):
+        return (cls,)
+    if cls.order is None:
+        cls.order = (cls,)  # Ends the recursion of a class that is its own base.
+        cls.order = _merged(cls)
+    return cls.order
 
-    def visit(one: Value) -> None:
-        order.append(one)
-        if isinstance(one, ClassV):
-            for base in one.bases:
-                visit(base)
 
-    visit(cls)
+def _merged(cls: ClassV) -> tuple[Value, ...]:
+    order = [cls, *(one for base in cls.bases for one in linear(base))]
+    seen: set[object] = set()
     kept: list[Value] = []
     for one in reversed(order):
-        mark = id(one) if isinstance(one, ClassV) else hash(getattr(one, "path", id(one)))
+        mark: object = one if isinstance(one, (TorchName, External)) else id(one)
         if mark not in seen:
             seen.add(mark)
             kept.append(one)
-    return reversed(kept)
+    return tuple(reversed(kept))
 
 
 def is_subclass(cls: Value, path: str) -> bool:
@@ -241,7 +242,7 @@ def instance_of(value: Value, cls: Value) -> bool | None:
             return True
         return value.parameter if path.endswith("Parameter") else (None if isinstance(cls, Sym) else False)
     if isinstance(cls, ClassV):
-        return isinstance(value, Instance) and cls in list(linear(value.cls))
+        return isinstance(value, Instance) and cls in linear(value.cls)
     if isinstance(value, Instance):
         if path == "torch.nn.Module":
             return is_subclass(value.cls, path)

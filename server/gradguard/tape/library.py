@@ -124,9 +124,17 @@ def method(run: Run, frame: Frame, receiver: Value, name: str, call: Call, node:
 
 def kind_of(instance: Instance) -> str:
     """Which of torch's base classes an object has: `Module`, `Optimizer`, `Function`, or `object`."""
+    cls = instance.cls
+    if not isinstance(cls, ClassV):
+        return _kind(cls)
+    if not cls.kind:
+        cls.kind = _kind(cls)
+    return cls.kind
+
+
+def _kind(cls: Value) -> str:
     from gradguard.tape import attributes
 
-    cls = instance.cls
     if attributes.is_subclass(cls, "torch.nn.Module"):
         return "Module"
     if attributes.is_subclass(cls, "torch.optim.Optimizer"):

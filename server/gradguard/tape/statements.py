@@ -151,7 +151,11 @@ def _guarded(run: Run, frame: Frame, node: ast.If, body: list[ast.stmt], test: V
 
 def _periodic(test: ast.expr) -> bool:
     """`step % 100 == 0` and its like: not taken on every pass."""
-    return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(test))
+    known: bool | None = getattr(test, "_gradguard_periodic", None)
+    if known is None:
+        known = any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(test))
+        test._gradguard_periodic = known  # type: ignore[attr-defined]
+    return known
 
 
 def _benign(node: ast.If) -> bool:

@@ -106,6 +106,10 @@ class ClassV:
     namespace: Namespace | None = None
     dataclass: bool = False
     fields: list[tuple[str, Value]] = field(default_factory=list)
+    order: tuple[Value, ...] | None = None
+    """The class and its bases in lookup order, once it was asked for."""
+    kind: str = ""
+    """Which of torch's base classes it has, once it was asked for."""
 
 
 @dataclass(slots=True, eq=False)
