@@ -112,7 +112,7 @@ def condition(w: Writer) -> str | None:
             forms += [f'{name} == "train"', f'{name} != "train"', f'{name} in ("eval", "test")']
         elif isinstance(value, list):
             forms += [f"len({name}) > 1", name]
-        elif isinstance(value, torch.Tensor) and w.rng.random() < 0.3:
+        elif isinstance(value, torch.Tensor) and w.rng.random() < 0.04:
             forms += [
                 f"{name}.dim() == 2",
                 f"{name}.requires_grad",
@@ -225,7 +225,7 @@ def for_range(w: Writer) -> bool:
     body = some(w, 1, 3)
     ints = [k for k in w.frame.names if type(w.frame.space.get(k)) is int and 0 < w.frame.space[k] < 4]
     bound = w.rng.choice(ints) if ints and w.rng.random() < 0.3 else str(n)
-    count = w.frame.space[bound] if bound in w.frame.space else n
+    count = w.frame.space.get(bound, n)
     loop(w, f"for {name} in range({bound}):", [name], range(count), body)
     return True
 

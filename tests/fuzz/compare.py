@@ -93,8 +93,9 @@ def read(code: str) -> tuple[tuple[Found, ...], int, str]:
 def examine(code: str, seed: int = 0) -> Case:
     """Judges and reads one program in this process; imports torch."""
     from tests.fuzz.culprit import culprits
-    from tests.fuzz.verdict import judge
+    from tests.fuzz.verdict import judge, seed_quickly
 
+    seed_quickly()
     verdict = judge(code)
     lines = culprits(code, verdict) if verdict.outcome in ("raises", "silent") else set()
     found, limits, crash = read(code) if verdict.outcome != "discard" else ((), 0, "")
@@ -117,7 +118,9 @@ def batch(seeds: Sequence[int]) -> list[Case]:
     from dataclasses import replace
 
     from tests.fuzz.generate import grow
+    from tests.fuzz.verdict import seed_quickly
 
+    seed_quickly()
     cases: list[Case] = []
     for seed in seeds:
         grown = grow(seed)

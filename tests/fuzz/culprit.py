@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import copy
+import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -11,8 +13,7 @@ from torch import nn
 
 from tests.fuzz.verdict import PATH, Verdict, judge, run
 
-Key = tuple[int, int]
-"""A statement of the program, by line and column."""
+Edit = Callable[[ast.stmt], ast.stmt]
 
 NO_WRITE = frozenset({"requires_grad_", "detach_"})
 LIBRARIES = ("F", "torch", "nn", "nn.init", "nn.utils", "torch.nn.functional", "torch.nn.init")
@@ -25,27 +26,76 @@ def culprits(code: str, verdict: Verdict) -> set[int]:
     statement that raises is the fault itself (all rules but GG101), its lines count too; for a second backward so do
     the backward that freed the graph and the assignments that carry it over.
     """
-    tree = ast.parse(code)
-    statements = _writers(tree)
+    program = Program(code)
+    statements = program.writers()
     if verdict.outcome == "silent":
-        return _lines(s for s in statements if _judged(_without(code, [s])) == "ok")
-    before = [s for s in statements if _gone(_without(code, [s]), verdict)]
-    found = _lines(before)
+        return _lines(s for s in statements if program.judged([s]) == "ok")
+    found = _lines(s for s in statements if program.gone([s], _neutral, verdict))
     if verdict.rule == "GG101":
         if not found:
-            others = {s: [o for o in statements if o is not s] for s in statements}
-            found = _lines(s for s in statements if _alone(code, others[s], verdict))
-        return found or _together(code, statements, verdict)
-    found |= _at(tree, verdict.line)
+            found = _lines(s for s in statements if program.alone(s, statements, verdict))
+        return found or _together(program, statements, verdict)
+    found |= _at(program.tree, verdict.line)
     if verdict.rule == "GG203":
-        found |= _lines(n for n in ast.walk(tree) if isinstance(n, ast.stmt) and _carries(code, n, verdict))
+        found |= _lines(s for s, edit in program.carriers() if program.gone([s], edit, verdict))
     return found
 
 
-def _together(code: str, statements: list[ast.stmt], verdict: Verdict) -> set[int]:
+class Program:
+    """A program and its variants, in which some statements are edited; lines stay where they are."""
+
+    def __init__(self, code: str) -> None:
+        self.tree = ast.parse(code)
+        self._places: dict[ast.stmt, tuple[list[ast.stmt], int]] = {}
+        for node in ast.walk(self.tree):
+            for _, block in ast.iter_fields(node):
+                if isinstance(block, list):
+                    self._places |= {s: (block, i) for i, s in enumerate(block) if isinstance(s, ast.stmt)}
+
+    def writers(self) -> list[ast.stmt]:
+        """Statements that may write a tensor, constructors left out."""
+        functions = [n for n in self._places if isinstance(n, ast.FunctionDef) and n.name == "__init__"]
+        inside = {n for f in functions for n in ast.walk(f)}
+        return [n for n in self._places if n not in inside and _writes(n)]
+
+    def carriers(self) -> list[tuple[ast.stmt, Edit]]:
+        """Statements that may keep a graph alive past a backward, with the edit that ends it."""
+        return [(s, edit) for s in self._places if (edit := _ending(s)) is not None]
+
+    def compiled(self, statements: Iterable[ast.stmt], edit: Edit) -> types.CodeType:
+        """The program with these statements edited."""
+        kept = [(s, *self._places[s]) for s in statements]
+        try:
+            for statement, block, i in kept:
+                edited = ast.copy_location(edit(copy.deepcopy(statement)), statement)
+                block[i] = ast.fix_missing_locations(edited)
+            return compile(self.tree, PATH, "exec")
+        finally:
+            for statement, block, i in kept:
+                block[i] = statement
+
+    def judged(self, statements: list[ast.stmt]) -> str:
+        """What torch does when these statements write nothing."""
+        return judge(self.compiled(statements, _neutral), HELPERS).outcome
+
+    def gone(self, statements: list[ast.stmt], edit: Edit, verdict: Verdict) -> bool:
+        """Whether the program, edited, ends well or by another error."""
+        after = run(self.compiled(statements, edit), names=HELPERS)[0]
+        if after.outcome == "raises":
+            return (after.rule, after.line) != (verdict.rule, verdict.line)
+        return after.outcome == "ok"
+
+    def alone(self, statement: ast.stmt, statements: list[ast.stmt], verdict: Verdict) -> bool:
+        """Whether an error of this kind comes although all other statements write nothing."""
+        others = [s for s in statements if s is not statement]
+        after = run(self.compiled(others, _neutral), names=HELPERS)[0]
+        return after.outcome == "raises" and after.rule == verdict.rule
+
+
+def _together(program: Program, statements: list[ast.stmt], verdict: Verdict) -> set[int]:
     """The last write that must go, with some before it, for the error to go."""
     for count in range(2, len(statements) + 1):
-        if _gone(_without(code, statements[:count]), verdict):
+        if program.gone(statements[:count], _neutral, verdict):
             return _lines([statements[count - 1]])
     return set()
 
@@ -64,17 +114,6 @@ def _at(tree: ast.Module, line: int | None) -> set[int]:
 
 
 # Writes
-
-
-def _writers(tree: ast.Module) -> list[ast.stmt]:
-    """Statements that may write a tensor, constructors left out."""
-    inside = {
-        n
-        for f in ast.walk(tree)
-        if isinstance(f, ast.FunctionDef) and f.name == "__init__"
-        for n in ast.walk(f)
-    }
-    return [n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n not in inside and _writes(n)]
 
 
 def _writes(node: ast.stmt) -> bool:
@@ -98,7 +137,7 @@ def _call_writes(node: ast.AST) -> bool:
 
 def _inplace(node: ast.Call) -> bool:
     name = _name(node)
-    if name.startswith("__i") or (name == "step" and not node.args):
+    if name.startswith("__i") or name == "load_state_dict" or (name == "step" and not node.args):
         return True
     if any(k.arg in ("out", "inplace") for k in node.keywords) and not (name[:1].isupper()):
         return True
@@ -147,24 +186,6 @@ def _name(node: ast.Call) -> str:
     )
 
 
-def _without(code: str, statements: Iterable[ast.stmt]) -> ast.Module:
-    """The program in which these statements write nothing; lines stay where they are."""
-    keys = {(s.lineno, s.col_offset) for s in statements}
-    return _edited(
-        code,
-        lambda node: _neutral(node) if (node.lineno, node.col_offset) in keys and _writes(node) else node,
-    )
-
-
-def _edited(code: str, change: Callable[[ast.stmt], ast.stmt]) -> ast.Module:
-    class Edit(ast.NodeTransformer):
-        def generic_visit(self, node: ast.AST) -> ast.AST:
-            super().generic_visit(node)
-            return change(node) if isinstance(node, ast.stmt) else node
-
-    return ast.fix_missing_locations(Edit().visit(ast.parse(code)))
-
-
 def _neutral(node: ast.stmt) -> ast.stmt:
     """The statement without its write, so that later statements still run."""
     if isinstance(node, ast.AugAssign):
@@ -206,8 +227,8 @@ def _clone(node: ast.expr) -> ast.expr:
 
 
 def _quiet(function: Any) -> Any:
-    """The same callable; a module runs with every `inplace` flag off."""
-    if not isinstance(function, nn.Module):
+    """The same callable; one of torch's modules runs with every `inplace` flag off."""
+    if not isinstance(function, nn.Module) or not type(function).__module__.startswith("torch."):
         return function
 
     def quiet(*args: Any, **kwargs: Any) -> Any:
@@ -226,28 +247,16 @@ def _quiet(function: Any) -> Any:
 # Graphs carried over
 
 
-def _carries(code: str, node: ast.stmt, verdict: Verdict) -> bool:
-    """Whether a second backward succeeds when this assignment detaches, or this backward keeps the graph."""
-    key = (node.lineno, node.col_offset)
-    if isinstance(node, ast.Assign) and all(
-        isinstance(t, (ast.Name, ast.Attribute, ast.Tuple, ast.Subscript)) for t in node.targets
-    ):
-        change = _detaching
-    elif (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Call)
-        and _name(node.value) in ("backward", "grad")
-    ):
-        change = _retaining
-    elif (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Call)
-        and _name(node.value) in ("append", "insert", "extend", "update")
-    ):
-        change = _detaching_arguments
-    else:
-        return False
-    return _gone(_edited(code, lambda s: change(s) if (s.lineno, s.col_offset) == key else s), verdict)
+def _ending(node: ast.stmt) -> Edit | None:
+    """The edit after which the statement no longer carries or frees a graph; None if it does neither."""
+    if isinstance(node, ast.Assign):
+        return _detaching
+    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
+        return None
+    name = _name(node.value)
+    if name in ("backward", "grad"):
+        return _retaining
+    return _detaching_arguments if name in ("append", "insert", "extend", "update") else None
 
 
 def _detaching(node: ast.stmt) -> ast.stmt:
@@ -278,28 +287,4 @@ def _detached(value: Any) -> Any:
     return type(value)(map(_detached, value)) if type(value) in (list, tuple) else value
 
 
-# Runs
-
-
 HELPERS = {"_quiet": _quiet, "_detached": _detached}
-
-
-def _ran(tree: ast.Module) -> Verdict:
-    return run(compile(tree, PATH, "exec"), names=HELPERS)[0]
-
-
-def _judged(tree: ast.Module) -> str:
-    return judge(compile(tree, PATH, "exec"), HELPERS).outcome
-
-
-def _gone(tree: ast.Module, verdict: Verdict) -> bool:
-    """Whether the edited program ends well, or by another error further on."""
-    after = _ran(tree)
-    if after.outcome == "raises":
-        return (after.rule, after.line) != (verdict.rule, verdict.line)
-    return after.outcome == "ok"
-
-
-def _alone(code: str, others: list[ast.stmt], verdict: Verdict) -> bool:
-    after = _ran(_without(code, others))
-    return after.outcome == "raises" and after.rule == verdict.rule

@@ -55,7 +55,7 @@ def grow(seed: int) -> Grown:
         for attempt in range(ATTEMPTS):
             style = Style(raising, rng.choice((0.15, 0.3, 0.45)), hiding, rng.random() < 0.3)
             w = Writer(random.Random(rng.getrandbits(64)), style)
-            torch.manual_seed(0)
+            torch.default_generator.manual_seed(0)
             ended = _attempt(w)
             if ended is None or not LEAST <= _statements(w) <= MOST:
                 continue

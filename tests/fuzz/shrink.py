@@ -41,33 +41,44 @@ def _same(a: Case, b: Case) -> bool:
 
 
 def reduce(code: str, still: Callable[[str], bool]) -> str:
-    """Applies every simplification that `still` allows until none does."""
-    changed = True
-    while changed:
-        changed = False
-        for candidate in _smaller(code):
-            if candidate != code and still(candidate):
-                code = candidate
-                changed = True
-                break
+    """Applies simplifications that `still` allows: statements away (many first), blocks to bodies, calls to parts."""
+    before = ""
+    while before != code:
+        before = code
+        size = max(len(list(_paths(ast.parse(code)))) // 2, 1)
+        while size >= 1:
+            code = _each(code, still, lambda tree, i, size=size: _chunk(tree, i, size))
+            size //= 2
+        code = _each(code, still, _unwrapped)
+        code = _each(code, still, _simpler_expression)
     return code
 
 
-def _smaller(code: str) -> Iterator[str]:
-    """Simpler programs: without some statements (many first), blocks replaced by their bodies, calls by parts."""
-    tree = ast.parse(code)
+Edit = Callable[[ast.Module, int], "ast.Module | None"]
+
+
+def _each(code: str, still: Callable[[str], bool], edit: Edit) -> str:
+    """Tries an edit at every place; None from `edit` says that there are no more places."""
+    index = 0
+    while True:
+        edited = edit(ast.parse(code), index)
+        if edited is None:
+            return code
+        smaller = ast.unparse(ast.fix_missing_locations(edited))
+        if smaller != code and still(smaller):
+            code = smaller
+        else:
+            index += 1
+
+
+def _chunk(tree: ast.Module, index: int, size: int) -> ast.Module | None:
+    paths = list(_paths(tree))[index * size : (index + 1) * size]
+    return _drop(tree, paths) if paths else None
+
+
+def _unwrapped(tree: ast.Module, index: int) -> ast.Module | None:
     paths = list(_paths(tree))
-    size = len(paths) // 2
-    while size >= 1:
-        for start in range(0, len(paths), size):
-            yield _unparse(_drop(tree, paths[start : start + size]))
-        size //= 2
-    for path in paths:
-        yield _unparse(_unwrap(tree, path))
-    count = sum(1 for _ in ast.walk(tree))
-    for index in range(count):
-        for edited in _simpler_expressions(tree, index):
-            yield _unparse(edited)
+    return _unwrap(tree, paths[index]) if index < len(paths) else None
 
 
 Path_ = tuple[tuple[str, int], ...]
@@ -121,20 +132,20 @@ def _unwrap(tree: ast.Module, path: Path_) -> ast.Module:
     return new
 
 
-def _simpler_expressions(tree: ast.Module, index: int) -> Iterator[ast.Module]:
-    """The tree with one expression replaced by one of its parts."""
-    node = next(n for i, n in enumerate(ast.walk(tree)) if i == index)
-    if not isinstance(node, (ast.BinOp, ast.Call)):
-        return
-    parts: list[ast.expr] = []
-    if isinstance(node, ast.BinOp):
-        parts = [node.left, node.right]
-    elif isinstance(node.func, ast.Attribute) and not isinstance(node.func.value, ast.Name):
-        parts = [node.func.value]
-    for part in parts:
-        new = copy.deepcopy(tree)
-        target = next(n for i, n in enumerate(ast.walk(new)) if i == index)
-        yield ast.fix_missing_locations(_Replace(target, copy.deepcopy(part)).visit(new))
+def _simpler_expression(tree: ast.Module, index: int) -> ast.Module | None:
+    """The tree with one expression replaced by a part of it; None if there is no such place."""
+    places: list[tuple[ast.expr, ast.expr]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp):
+            places += [(node, node.left), (node, node.right)]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if not (isinstance(node.func.value, ast.Name) and node.func.value.id in ("torch", "F", "nn")):
+                places.append((node, node.func.value))
+    if index >= len(places):
+        return None
+    old, new = places[index]
+    edited: ast.Module = _Replace(old, new).visit(tree)
+    return edited
 
 
 class _Replace(ast.NodeTransformer):
@@ -143,10 +154,6 @@ class _Replace(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> ast.AST:
         return self.new if node is self.old else self.generic_visit(node)
-
-
-def _unparse(tree: ast.Module) -> str:
-    return ast.unparse(ast.fix_missing_locations(tree))
 
 
 def fixture_text(case: Case) -> str:

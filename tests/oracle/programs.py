@@ -178,7 +178,7 @@ def as_array(tensor: Any) -> Any:
             plain = plain.to_dense()
         if plain.dtype in (torch.bfloat16, torch.float16):
             plain = plain.float()
-        return plain.resolve_conj().resolve_neg().cpu().numpy().copy()
+        return plain.numpy(force=True).copy()
 
 
 def run_recorded(code: str, prelude: str, cloned: bool) -> dict[str, Any]:
