@@ -1,0 +1,106 @@
+# One command each. `make demo` and `make test` need nothing before them: what is missing is installed into
+# .venv and node_modules, once, and again when the list of what is needed changes.
+
+.DELETE_ON_ERROR:
+SHELL := /bin/sh
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+WORKERS ?= 2
+export PYTHONPATH := $(CURDIR)/server
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+RUN := $(VENV)/.installed-run
+DEV := $(VENV)/.installed-dev
+DOCS := $(VENV)/.installed-docs
+NODE := node_modules/.installed
+
+.PHONY: help demo test test-python test-client check fix fuzz table table-check bench test-editor screenshots \
+	docs docs-test new-rule generated clean
+
+help:  ## list the commands
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
+
+demo: $(RUN)  ## open a training script with mistakes as an editor would, and print what the editor shows
+	@$(PY) fixtures/demo/open_in_editor.py
+
+test: test-python test-client  ## every test that needs no editor
+
+test-python: $(DEV)
+	$(PY) -m pytest -q -n $(WORKERS) --dist loadgroup tests
+
+test-client: $(NODE) $(RUN)
+	npm test --silent
+
+check: $(DEV) $(NODE)  ## format, lint, types, layers, and that generated files are up to date
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	$(PY) -m pytest -q tests/test_layers.py tests/docs/test_words.py
+	$(PY) -m docs.generate --check
+	$(PY) client/scripts/settings.py --check
+	npm run --silent check
+
+fix: $(DEV)  ## format, and repair what the linter can
+	$(PY) -m ruff format .
+	$(PY) -m ruff check --fix .
+
+generated: $(DEV)  ## write the generated parts of the documentation and of package.json again
+	$(PY) -m docs.generate
+	$(PY) client/scripts/settings.py
+
+fuzz: $(DEV)  ## random programs, run by torch and read by the checker; FUZZ="..." passes options
+	$(PY) -m tests.fuzz $(FUZZ)
+
+table: $(DEV)  ## generate the table of operations from the installed torch
+	$(PY) -m gradguard.ops.generate
+
+table-check: $(DEV)  ## ask the installed torch whether the shipped table is right
+	$(PY) -m gradguard.ops.validate
+
+bench: $(DEV)  ## measure latency, throughput and the neighbours; BENCH="..." passes options
+	$(PY) -m benchmarks $(BENCH)
+
+test-editor: $(RUN) $(NODE)  ## the extension in a real VS Code, and the server in Neovim
+	bash tests/vscode/setup.sh
+	bash tests/vscode/run.sh
+	bash tests/editors/setup_nvim.sh
+	bash tests/editors/run_nvim.sh
+
+screenshots: $(RUN) $(NODE)  ## take the pictures of the documentation again, in a real VS Code
+	bash tests/vscode/setup.sh
+	GRADGUARD_SHOTS=docs/images bash tests/vscode/run.sh script
+
+docs: $(DOCS)  ## build the web pages into site/
+	$(PY) -m docs.build site
+	$(PY) -m mkdocs build --quiet --strict --config-file build/docs/mkdocs.yml
+	@echo "open site/index.html"
+
+docs-test: $(DOCS) $(DEV)  ## run every command and example of the documentation
+	$(PY) -m pytest -q tests/docs
+
+new-rule: $(RUN)  ## a new rule with its page: make new-rule name=some-pattern code=GG113
+	$(PY) -m docs.new_rule "$(name)" "$(code)"
+
+clean:  ## remove everything that make made
+	rm -rf $(VENV) node_modules build dist site .cache
+
+$(PY):
+	@PYTHON="$(PYTHON)" sh .ci/venv $(VENV)
+
+$(RUN): requirements.txt pyproject.toml | $(PY)
+	$(PY) -m pip install --quiet --requirement requirements.txt
+	$(PY) -m pip install --quiet --no-deps --editable .
+	@touch $@
+
+$(DEV): requirements-dev.txt $(RUN)
+	$(PY) -m pip install --quiet --requirement requirements-dev.txt
+	@touch $@
+
+$(DOCS): requirements-docs.txt $(RUN)
+	$(PY) -m pip install --quiet --requirement requirements-docs.txt
+	@touch $@
+
+$(NODE): package.json package-lock.json
+	npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
