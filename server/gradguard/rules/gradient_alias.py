@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from gradguard.findings import Applicability, Finding
 from gradguard.rules.model import WARNING, Context, Rule, quoted
 from gradguard.tape.events import Event, GradientAlias
@@ -17,13 +19,20 @@ def render(context: Context, event: Event) -> Finding | None:
         severity=WARNING,
         related=[(event.overwritten, "overwritten in place here")],
         fixes=context.plan(
-            "clone-gradient",
-            "Keep a clone of the gradient",
-            Applicability.SAFE,
-            event.place.node,
-            event.place,
-            name=event.text,
+            "clone", "Keep a clone of the gradient", Applicability.UNSAFE, _gradient(event), event.place
         ),
+    )
+
+
+def _gradient(event: GradientAlias) -> ast.AST | None:
+    """The expression that reads `.grad`; a clone keeps its numbers, but no longer follows later ones."""
+    return next(
+        (
+            node
+            for node in ast.walk(event.place.node)
+            if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load)
+        ),
+        None,
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from gradguard.findings import Finding
+from gradguard.findings import Applicability, Finding
 from gradguard.rules.model import ERROR, Context, Rule, quoted
+from gradguard.rules.permitted import relaxed
 from gradguard.rules.refused import render_refused
 from gradguard.tape.events import Event, InferenceSaved, RefusedWrite
 
@@ -19,6 +20,7 @@ def render(context: Context, event: Event) -> Finding | None:
         f"`{event.op}` must save {quoted(event.text)}, which was made under inference_mode",
         severity=ERROR,
         related=[(event.made, "made under inference_mode here")],
+        fixes=relaxed(context, event.made, Applicability.SAFE),
         notes=("Inference tensors cannot be saved for backward",),
     )
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-
-from gradguard.findings import Applicability, Finding, FixPlan
+from gradguard.findings import Finding
 from gradguard.rules.model import ERROR, Context, Rule, quoted, role_name
+from gradguard.rules.repair import ways_out
 from gradguard.tape.events import Event, SavedTensorMutated, WriteFact
 
 TORCH_SAYS = "one of the variables needed for gradient computation has been modified by an inplace operation"
@@ -29,7 +28,7 @@ def render(context: Context, event: Event) -> Finding | None:
             (write.alias_at, "shares memory with the saved tensor since here"),
             (event.backward, "backward needs it here"),
         ],
-        fixes=_fixes(context, event),
+        fixes=ways_out(context, event),
         notes=(TORCH_SAYS,),
     )
 
@@ -41,35 +40,6 @@ def shown(write: WriteFact) -> str:
 
 def _why(formula: str) -> str:
     return f" (`{formula}`)" if formula and len(formula) <= 60 and "_backward" not in formula else ""
-
-
-def _fixes(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
-    write, saved = event.write, event.saved
-    plans: list[FixPlan] = []
-    statement = write.statement
-    if write.kind in ("op", "augmented") and isinstance(statement, (ast.Expr, ast.Assign, ast.AugAssign)):
-        applicability = Applicability.SAFE if not write.shared else Applicability.UNSAFE
-        plans += context.plan(
-            "out-of-place",
-            f"Write {quoted(write.text)} out of place",
-            applicability,
-            statement,
-            write.place,
-            op=write.op,
-            name=write.text,
-        )
-    if saved.place.path == write.place.path:
-        plans += context.plan(
-            "clone-saved",
-            f"Give `{saved.op}` a clone of {quoted(saved.text or write.text)}",
-            Applicability.UNSAFE,
-            saved.place.node,
-            saved.place,
-            op=saved.op,
-            role=saved.role,
-            name=saved.text,
-        )
-    return plans
 
 
 RULE = Rule(

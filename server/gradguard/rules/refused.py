@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-
-from gradguard.findings import Applicability, Finding, FixPlan
+from gradguard.findings import Finding
 from gradguard.rules.model import ERROR, Context, quoted
+from gradguard.rules.permitted import permitted
 from gradguard.tape.events import RefusedWrite
 
 _WHY = {
@@ -45,45 +44,6 @@ def render_refused(context: Context, event: RefusedWrite) -> Finding:
         f"in-place `{event.write.op}` on {quoted(event.write.text)}, {why}",
         severity=ERROR,
         related=[(event.source, _SOURCE[event.reason])],
-        fixes=_fixes(context, event),
+        fixes=permitted(context, event),
         notes=(TORCH_SAYS[event.reason],),
     )
-
-
-def _fixes(context: Context, event: RefusedWrite) -> list[FixPlan]:
-    write = event.write
-    plans: list[FixPlan] = []
-    statement = write.statement
-    if event.reason in ("leaf", "view-of-leaf"):
-        plans += context.plan(
-            "no-grad", "Update it under `torch.no_grad()`", Applicability.UNSAFE, statement, write.place
-        )
-    if (
-        write.kind in ("op", "augmented")
-        and isinstance(statement, (ast.Expr, ast.Assign, ast.AugAssign))
-        and event.reason != "leaf"
-    ):
-        plans += context.plan(
-            "out-of-place",
-            f"Write {quoted(write.text)} out of place",
-            Applicability.UNSAFE,
-            statement,
-            write.place,
-            op=write.op,
-            name=write.text,
-        )
-    if event.source is not None and event.reason in (
-        "expanded",
-        "multi-view",
-        "no-grad-view",
-        "view-of-leaf",
-    ):
-        plans += context.plan(
-            "clone-source",
-            "Clone it where it is made",
-            Applicability.UNSAFE,
-            event.source.node,
-            event.source,
-            reason=event.reason,
-        )
-    return plans

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradguard.findings import Applicability, Finding
 from gradguard.rules.model import WARNING, Context, Rule, quoted, role_name
+from gradguard.rules.repair import ways_out
 from gradguard.tape.events import Event, SavedTensorMutated
 
 _HOW = {
@@ -19,9 +20,9 @@ def render(context: Context, event: Event) -> Finding | None:
         return None
     write, saved = event.write, event.saved
     how = _HOW.get(write.kind, "through `.data`")
-    fixes = []
+    fixes = ways_out(context, event)
     if write.kind in ("op", "augmented", "setitem") and ".data" in write.text:
-        fixes = context.plan(
+        fixes += context.plan(
             "data-to-detach",
             "Use `.detach()`, which autograd checks",
             Applicability.UNSAFE,

@@ -80,13 +80,11 @@ def sharing(run: Run, target: Tensor, operands: Iterable[Tensor]) -> Sharing:
     slots: set[str] = set()
     reasons: set[str] = set()
     held = {target.number: target}
-    visits = 0
-    for path, value in _reachable(run):
-        visits += 1
-        if visits > MAX_VISITS:
+    for visits, (path, value) in enumerate(_reachable(run)):
+        if visits >= MAX_VISITS:
             reasons.add("unknown")
             break
-        if isinstance(value, Tensor) and value.memory is target.memory:
+        if isinstance(value, Tensor) and value.memory is target.memory and not _apart(value, target):
             slots.add(path)
             held[value.number] = value
         elif isinstance(value, ArrayV) and value.memory_of is not None:
@@ -99,6 +97,11 @@ def sharing(run: Run, target: Tensor, operands: Iterable[Tensor]) -> Sharing:
     if run.modes.autocast or any(_promotes(target, one) for one in operands if one is not target):
         reasons.add("dtype")
     return Sharing(frozenset(slots), frozenset(reasons))
+
+
+def _apart(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are different parts that one call split a tensor into."""
+    return one is not other and one.multi and other.multi and one.created is other.created
 
 
 def _reasons(run: Run, tensor: Tensor) -> Iterator[str]:

@@ -1,0 +1,38 @@
+"""From the plan of a fix to its edits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from gradguard.findings import FixPlan
+from gradguard.fixes import clones, comments, modes, writes
+from gradguard.fixes.edit import Edit
+from gradguard.source.text import Source
+
+__all__ = ["KINDS", "Edit", "edits"]
+
+Maker = Callable[[FixPlan, Source], "tuple[Edit, ...] | None"]
+
+KINDS: Mapping[str, Maker] = {
+    "out-of-place": writes.out_of_place,
+    "clone-before": writes.clone_before,
+    "drop-inplace": writes.drop_inplace,
+    "masked-write": writes.masked_write,
+    "clone": clones.clone_expression,
+    "detach": clones.detach_expression,
+    "no-grad": modes.under_mode,
+    "decorate": modes.decorate,
+    "relax-inference": modes.relax_inference,
+    "remove-ignore": comments.remove_ignore,
+}
+"""What a plan may ask for."""
+
+
+def edits(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """The edits of a fix in the file it is for, in reading order; None where it cannot be made there.
+
+    They do not overlap, carry the file's own line ends and leave everything else as it is.
+    """
+    maker = KINDS.get(plan.kind)
+    made = maker(plan, source) if maker is not None else None
+    return tuple(sorted(made)) if made else None

@@ -1,0 +1,253 @@
+"""A stretch of whole statements as a libcst tree, and the edits that a changed tree amounts to.
+
+Only the statements a fix needs are parsed: the smallest run of lines of one block that holds them all. An
+indented run is read under a line `if 1:`, so that its own indentation, comments and line ends stay what they
+are. Positions are those of the file.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeGuard, TypeVar, cast
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
+
+from gradguard.findings import Span
+from gradguard.fixes.edit import Edit, between
+from gradguard.source.text import BOM, Source
+
+Node = TypeVar("Node", bound=cst.CSTNode)
+Change = Callable[[cst.CSTNode], "cst.CSTNode | cst.FlattenSentinel[cst.CSTNode] | cst.RemovalSentinel"]
+Small = cst.BaseSmallStatement
+
+
+class Region:
+    """Lines `first` to `last` of a file. `of` is the way to make one."""
+
+    def __init__(self, source: Source, first: int, last: int) -> None:
+        """Raises cst.ParserSyntaxError, or ValueError where libcst does not give the text back as it was."""
+        self.source = source
+        self.first, self.last = first, last
+        start, end = source.lines.start(first), source.lines.start(last + 1)
+        text = source.text[start:end]
+        self._bom = BOM if first == 1 and text.startswith(BOM) else ""
+        text = text[len(self._bom) :]
+        newline = source.lines.line_end
+        indented = text[:1] in " \t"
+        self._head = f"if 1:{newline}" if indented else ""
+        config = cst.PartialParserConfig(default_newline=newline, default_indent=indent_of(source))
+        module = cst.parse_module(self._head + text, config=config)
+        if module.code != self._head + text:
+            raise ValueError("not given back as it was")
+        wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
+        self.module = wrapper.module
+        self._positions = wrapper.resolve(PositionProvider)
+        self._parents = wrapper.resolve(ParentNodeProvider)
+        self._changes: dict[cst.CSTNode, list[Change]] = {}
+        self._by_span: dict[Span, list[cst.CSTNode]] = {}
+        for node, where in self._positions.items():
+            shift = 1 + bool(self._head) - first
+            span = Span(
+                where.start.line - shift,
+                self._column(where.start.line - shift, where.start.column),
+                where.end.line - shift,
+                self._column(where.end.line - shift, where.end.column),
+            )
+            self._by_span.setdefault(span, []).append(node)
+
+    def _column(self, line: int, column: int) -> int:
+        return column + 1 + (len(self._bom) if line == 1 else 0)
+
+    @classmethod
+    def of(cls, source: Source, spans: Iterable[Span], *, whole: bool = False) -> Region | None:
+        """The smallest region that holds all spans; with `whole`, the function (or the file) around them."""
+        found = extent(source, list(spans), whole=whole)
+        if found is None:
+            return None
+        try:
+            return cls(source, *found)
+        except (cst.ParserSyntaxError, ValueError, RecursionError):
+            return None
+
+    def find(self, span: Span, kind: Callable[..., Node]) -> Node | None:
+        """The outermost node of a kind that takes up exactly this stretch."""
+        return next((node for node in self._by_span.get(span, ()) if _is(node, kind)), None)
+
+    def span(self, node: cst.CSTNode) -> Span:
+        """Where a node of the original tree stands in the file."""
+        return next(span for span, nodes in self._by_span.items() if node in nodes)
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        """The node around."""
+        return self._parents.get(node)
+
+    def around(self, node: cst.CSTNode, kind: Callable[..., Node]) -> Node | None:
+        """The nearest node of a kind around, or the node itself."""
+        at: cst.CSTNode | None = node
+        while at is not None:
+            if _is(at, kind):
+                return at
+            at = self.parent(at)
+        return None
+
+    def within(self, node: cst.CSTNode, kind: Callable[..., Node]) -> Iterator[Node]:
+        """Nodes of a kind inside a node, itself included, in reading order."""
+        if _is(node, kind):
+            yield node
+        for child in node.children:
+            yield from self.within(child, kind)
+
+    def change(self, node: cst.CSTNode, how: Change) -> None:
+        """Note a change; changes of nested nodes are made from the inside out."""
+        self._changes.setdefault(node, []).append(how)
+
+    def replace(self, node: cst.CSTNode, new: cst.CSTNode) -> None:
+        """Put another node in the place of a node."""
+        self.change(node, lambda _: new)
+
+    def before(self, statement: Small | cst.BaseStatement, *new: str) -> None:
+        """Insert simple statements before a statement."""
+        self._beside(statement, new, after=False)
+
+    def after(self, statement: Small | cst.BaseStatement, *new: str) -> None:
+        """Insert simple statements behind a statement."""
+        self._beside(statement, new, after=True)
+
+    def _beside(self, statement: cst.CSTNode, new: tuple[str, ...], *, after: bool) -> None:
+        line = self.parent(statement) if isinstance(statement, Small) else statement
+        if isinstance(line, cst.SimpleStatementSuite) or (
+            isinstance(line, cst.SimpleStatementLine) and len(line.body) > 1 and isinstance(statement, Small)
+        ):
+            smalls = [_small(text) for text in new]
+
+            def flat_small(updated: cst.CSTNode) -> cst.FlattenSentinel[cst.CSTNode]:
+                return cst.FlattenSentinel([updated, *smalls] if after else [*smalls, updated])
+
+            self.change(statement, flat_small)
+            return
+        lines = [cst.SimpleStatementLine([_small(text)]) for text in new]
+
+        def flat(updated: cst.CSTNode) -> cst.FlattenSentinel[cst.CSTNode]:
+            if after:
+                return cst.FlattenSentinel([updated, *lines])
+            leading = getattr(updated, "leading_lines", ())
+            head = [lines[0].with_changes(leading_lines=leading), *lines[1:]]
+            return cst.FlattenSentinel([*head, updated.with_changes(leading_lines=())])
+
+        assert line is not None
+        self.change(line, flat)
+
+    def edits(self) -> tuple[Edit, ...] | None:
+        """What the noted changes do to the file; None where they do nothing."""
+        changed = self.module.visit(_Changer(self._changes))
+        assert isinstance(changed, cst.Module)
+        code = changed.code
+        if not code.startswith(self._head):
+            return None
+        return between(self.source, self.first, self.last, self._bom + code[len(self._head) :]) or None
+
+
+def _is(node: cst.CSTNode, kind: Callable[..., Node]) -> TypeGuard[Node]:
+    # Abstract classes are no `type[Node]`, so a class is taken as what it makes.
+    return isinstance(node, cast("type[Node]", kind))
+
+
+class _Changer(cst.CSTTransformer):
+    def __init__(self, changes: dict[cst.CSTNode, list[Change]]) -> None:
+        self.changes = changes
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
+        made: object = super().on_leave(original_node, updated_node)
+        for how in self.changes.get(original_node, ()):
+            if isinstance(made, cst.FlattenSentinel):
+                nodes = list(made)
+                at = next(i for i, node in enumerate(nodes) if node is updated_node or i == len(nodes) - 1)
+                inner = how(nodes[at])
+                parts = list(inner) if isinstance(inner, cst.FlattenSentinel) else [inner]
+                made = cst.FlattenSentinel([*nodes[:at], *parts, *nodes[at + 1 :]])
+            elif isinstance(made, cst.CSTNode):
+                made = how(made)
+        return made  # type: ignore[return-value]
+
+
+def _small(text: str) -> Small:
+    line = cst.parse_statement(text)
+    assert isinstance(line, cst.SimpleStatementLine)
+    return line.body[0]
+
+
+def indent_of(source: Source) -> str:
+    """What the file indents a block by."""
+    for node in ast.walk(source.tree):
+        body = getattr(node, "body", None)
+        if not isinstance(node, ast.stmt) or not isinstance(body, list) or not body:
+            continue
+        outer, inner = source.line(node.lineno), source.line(body[0].lineno)
+        mine = inner[: len(inner) - len(inner.lstrip(" \t"))]
+        theirs = outer[: len(outer) - len(outer.lstrip(" \t"))]
+        if body[0].lineno != node.lineno and mine.startswith(theirs) and mine != theirs:
+            return mine[len(theirs) :]
+    return "    "
+
+
+def extent(source: Source, spans: list[Span], *, whole: bool = False) -> tuple[int, int] | None:
+    """First and last line of the smallest run of whole lines, of one block, that holds all spans."""
+    if not spans or any(source.is_broken(line) for span in spans for line in (span.line, span.end_line)):
+        return None
+    first, last = min(span.line for span in spans), max(span.end_line for span in spans)
+    best: tuple[int, int] | None = None
+    block: list[ast.stmt] = source.tree.body
+    while block:
+        inside = [one for one in block if _first(one) <= last and (one.end_lineno or 0) >= first]
+        if not inside:
+            break
+        run = _first(inside[0]), inside[-1].end_lineno or inside[-1].lineno
+        if _covers(run, first, last) and _alone(source, block, inside, run):
+            best = run
+        if len(inside) > 1:
+            break
+        if whole and best is not None and isinstance(inside[0], (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return best
+        block = next((body for body in blocks(inside[0]) if _holds(body, first, last)), [])
+    if whole:
+        top = [one for one in source.tree.body if _first(one) <= last and (one.end_lineno or 0) >= first]
+        if top and not any(
+            isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) for one in top
+        ):
+            body = source.tree.body
+            return (_first(body[0]), body[-1].end_lineno or 0)
+    return best
+
+
+def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The blocks of a compound statement."""
+    for name in ("body", "orelse", "finalbody"):
+        body = getattr(node, name, None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
+            yield body
+    for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+        yield part.body
+
+
+def _first(node: ast.stmt) -> int:
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(each.lineno for each in decorators)])
+
+
+def _covers(run: tuple[int, int], first: int, last: int) -> bool:
+    return run[0] <= first and last <= run[1]
+
+
+def _holds(body: list[ast.stmt], first: int, last: int) -> bool:
+    return _first(body[0]) <= first and last <= (body[-1].end_lineno or 0)
+
+
+def _alone(source: Source, block: list[ast.stmt], inside: list[ast.stmt], run: tuple[int, int]) -> bool:
+    """Whether the lines belong to these statements of the block only: no suite on the line of its head."""
+    start = source.line(inside[0].lineno)
+    lead = start[: source.column(inside[0].lineno, inside[0].col_offset) - 1]
+    if isinstance(inside[0], (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        lead = lead[: len(lead) - len(lead.lstrip())]
+    return not lead.strip(" \t\f" + BOM)

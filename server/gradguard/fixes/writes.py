@@ -1,0 +1,250 @@
+"""In-place writes made into new tensors: operators, methods, `inplace=True`, `out=`, index writes."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from gradguard.findings import FixPlan
+from gradguard.fixes.edit import Edit
+from gradguard.fixes.region import Region
+from gradguard.fixes.syntax import argument, expression, parenthesized, text_of, without_argument
+from gradguard.ops import table
+from gradguard.source.text import Source
+
+UNLIKE = frozenset({"bernoulli", "fill", "zero", "copy", "set", "resize", "eq", "ne", "lt", "le", "gt", "ge", "less", "less_equal", "greater", "greater_equal", "not_equal", "logical_and", "logical_or", "logical_not", "logical_xor", "floor_divide"})  # fmt: skip
+"""Methods whose form without the underscore is missing, draws otherwise, or gives another dtype."""
+
+_OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
+    cst.AddAssign: cst.Add,
+    cst.SubtractAssign: cst.Subtract,
+    cst.MultiplyAssign: cst.Multiply,
+    cst.MatrixMultiplyAssign: cst.MatrixMultiply,
+    cst.DivideAssign: cst.Divide,
+    cst.FloorDivideAssign: cst.FloorDivide,
+    cst.ModuloAssign: cst.Modulo,
+    cst.PowerAssign: cst.Power,
+    cst.BitAndAssign: cst.BitAnd,
+    cst.BitOrAssign: cst.BitOr,
+    cst.BitXorAssign: cst.BitXor,
+    cst.LeftShiftAssign: cst.LeftShift,
+    cst.RightShiftAssign: cst.RightShift,
+}
+
+
+def out_of_place(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """`y += x`, `y.add_(x)`, `F.relu(y, inplace=True)`, `torch.add(a, b, out=y)` with a new tensor in `y`.
+
+    data: `name`, the place that is bound anew (empty for a temporary); `form`, `clone` where only an in-place
+    op on a clone gives the same numbers.
+    """
+    data = dict(plan.data)
+    name, clone = data.get("name", ""), data.get("form") == "clone"
+    region = Region.of(source, [plan.span])
+    if region is None:
+        return None
+    augmented = region.find(plan.span, cst.AugAssign)
+    if augmented is not None:
+        if clone or text_of(augmented.target) != name:
+            return _clone_first(region, augmented, name)
+        region.replace(augmented, spelled_out(augmented))
+        return region.edits()
+    call = region.find(plan.span, cst.Call)
+    if call is None:
+        return None
+    statement = region.around(call, cst.BaseSmallStatement)
+    if statement is None:
+        return None
+    new = None if clone else functional(call)
+    if new is None:
+        return _cloned_call(region, call, statement, name)
+    parent = region.parent(call)
+    if not name or (isinstance(parent, cst.Return) and name.isidentifier()):
+        region.replace(call, new)
+    elif isinstance(parent, cst.Expr):
+        region.replace(parent, assignment(name, new))
+    elif isinstance(parent, cst.Assign):
+        region.replace(call, new)
+        if not any(text_of(target.target) == name for target in parent.targets):
+            first = cst.AssignTarget(_target(name))
+            region.change(parent, lambda made: made.with_changes(targets=[first, *made.targets]))  # type: ignore[attr-defined]
+    else:
+        return _clone_first(region, statement, name)
+    return region.edits()
+
+
+def _cloned_call(
+    region: Region, call: cst.Call, statement: cst.BaseSmallStatement, name: str
+) -> tuple[Edit, ...] | None:
+    """`y = y.clone().zero_()` where it stands alone, else a clone before the statement."""
+    if isinstance(region.parent(call), cst.Expr) and method_root(call) is not None:
+        root = method_root(call)
+        if name and root is not None and text_of(root) == name:
+            made = call.deep_replace(root, expression(f"{name}.clone()"))
+            region.replace(statement, assignment(name, made))
+            return region.edits()
+    return _clone_first(region, statement, name)
+
+
+def clone_before(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """`y = y.clone()` before the statement that writes `y`. data: `name`."""
+    region = Region.of(source, [plan.span])
+    if region is None:
+        return None
+    statement = region.find(plan.span, cst.BaseSmallStatement)
+    inner = region.find(plan.span, cst.BaseExpression)
+    if statement is None and inner is not None:
+        statement = region.around(inner, cst.BaseSmallStatement)
+    return _clone_first(region, statement, dict(plan.data).get("name", "")) if statement is not None else None
+
+
+def drop_inplace(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """`nn.ReLU(inplace=True)` without the flag."""
+    region = Region.of(source, [plan.span])
+    call = region.find(plan.span, cst.Call) if region is not None else None
+    new = without_flag(call) if call is not None else None
+    if region is None or call is None or new is None:
+        return None
+    region.replace(call, new)
+    return region.edits()
+
+
+def masked_write(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """`y[i] = v` as `masked_fill`, `torch.where` or `index_put`. data: `how`, `name`."""
+    region = Region.of(source, [plan.span])
+    node = region.find(plan.span, cst.Assign) if region is not None else None
+    if region is None or node is None or len(node.targets) != 1:
+        return None
+    target = node.targets[0].target
+    data = dict(plan.data)
+    if (
+        not isinstance(target, cst.Subscript)
+        or len(target.slice) != 1
+        or text_of(target.value) != data.get("name")
+    ):
+        return None
+    index = target.slice[0].slice
+    if not isinstance(index, cst.Index):
+        return None
+    name, at, value = text_of(target.value), text_of(index.value), text_of(node.value)
+    forms = {
+        "masked-fill": f"{name}.masked_fill({at}, {value})",
+        "where": f"torch.where({at}, {value}, {name})",
+        "index-put": f"{name}.index_put(({at},), {value})",
+    }
+    made = forms.get(data.get("how", ""))
+    if made is None:
+        return None
+    region.replace(node, assignment(name, expression(made)))
+    return region.edits()
+
+
+def functional(call: cst.Call) -> cst.Call | None:
+    """The call that gives a new tensor instead of writing one; None where torch has none that is alike."""
+    if argument(call, "out") is not None:
+        return without_argument(call, "out")
+    flagged = without_flag(call)
+    if flagged is not None:
+        return flagged
+    func = call.func
+    if not isinstance(func, (cst.Attribute, cst.Name)):
+        return None
+    last = func.attr if isinstance(func, cst.Attribute) else func
+    if not last.value.endswith("_") or last.value.startswith("_"):
+        return None
+    base = last.value[:-1]
+    if base in UNLIKE or not _known(base):
+        return None
+    if isinstance(func, cst.Name):
+        return None
+    made = func.with_changes(attr=last.with_changes(value=base))
+    if isinstance(func.value, cst.Call) and _writes(func.value):
+        inner = functional(func.value)
+        if inner is None:
+            return None
+        made = made.with_changes(value=inner)
+    return call.with_changes(func=made)
+
+
+def _known(base: str) -> bool:
+    ops = table.load(None)
+    return any(
+        ops.op(f"{prefix}{base}") is not None for prefix in ("Tensor.", "torch.", "torch.nn.functional.")
+    )
+
+
+def _writes(call: cst.Call) -> bool:
+    func = call.func
+    return (
+        isinstance(func, cst.Attribute)
+        and func.attr.value.endswith("_")
+        and not func.attr.value.startswith("_")
+    )
+
+
+def without_flag(call: cst.Call) -> cst.Call | None:
+    """A call without its `inplace=True`; None where it has none."""
+    if argument(call, "inplace") is not None:
+        return without_argument(call, "inplace")
+    last = call.args[-1] if call.args else None
+    if last is not None and last.keyword is None and not last.star and text_of(last.value) == "True":
+        name = text_of(call.func).rpartition(".")[2]
+        if _flag_index(name) == len(call.args) - 1:
+            return without_argument(call, last)
+    return None
+
+
+def _flag_index(name: str) -> int | None:
+    """Position of the parameter `inplace` of a module or a function of `torch.nn`."""
+    ops = table.load(None)
+    row = ops.module(f"torch.nn.{name}")
+    if row is not None:
+        return next((i for i, param in enumerate(row.init) if param.name == "inplace"), None)
+    op = ops.op(f"torch.nn.functional.{name}")
+    for form in op.forms if op is not None else ():
+        for index, param in enumerate(form.params):
+            if param.name == "inplace":
+                return index
+    return None
+
+
+def method_root(call: cst.Call) -> cst.BaseExpression | None:
+    """`y` of `y.mul_(2).add_(1)`; None where the call is no method."""
+    root: cst.BaseExpression = call
+    while isinstance(root, cst.Call) and _writes(root):
+        assert isinstance(root.func, cst.Attribute)
+        root = root.func.value
+    return root if root is not call else None
+
+
+def spelled_out(node: cst.AugAssign) -> cst.Assign:
+    """`y += x` as `y = y + x`."""
+    operator = _OPERATORS[type(node.operator)]()
+    target = cst.AssignTarget(
+        node.target,
+        whitespace_before_equal=getattr(node.operator, "whitespace_before"),  # noqa: B009
+        whitespace_after_equal=getattr(node.operator, "whitespace_after"),  # noqa: B009
+    )
+    left = expression(text_of(node.target))
+    return cst.Assign(
+        [target],
+        cst.BinaryOperation(left, operator, parenthesized(node.value)),
+        semicolon=node.semicolon,
+    )
+
+
+def assignment(name: str, value: cst.BaseExpression) -> cst.Assign:
+    """`name = value`."""
+    return cst.Assign([cst.AssignTarget(_target(name))], value)
+
+
+def _target(name: str) -> cst.BaseAssignTargetExpression:
+    made = expression(name)
+    assert isinstance(made, (cst.Name, cst.Attribute, cst.Subscript))
+    return made
+
+
+def _clone_first(region: Region, statement: cst.BaseSmallStatement, name: str) -> tuple[Edit, ...] | None:
+    if not name:
+        return None
+    region.before(statement, f"{name} = {name}.clone()")
+    return region.edits()

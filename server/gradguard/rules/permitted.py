@@ -1,0 +1,98 @@
+"""Fixes for writes that torch refuses at their statement.
+
+The program ends there, so there are no numbers to keep: such a fix is safe only where the repaired statement
+can mean one thing.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from gradguard.findings import Applicability, FixPlan
+from gradguard.rules.model import Context
+from gradguard.rules.repair import rewritten
+from gradguard.tape.domain import Place
+from gradguard.tape.events import RefusedWrite
+
+_EXPANDING = ("expand", "expand_as", "broadcast_to")
+
+
+def permitted(context: Context, event: RefusedWrite) -> list[FixPlan]:
+    """What makes torch accept the write, or a program without it."""
+    plans: list[FixPlan] = []
+    if event.reason in ("leaf", "view-of-leaf"):
+        plans += _under_no_grad(context, event)
+    if event.reason == "expanded":
+        plans += _own_memory(context, event)
+    if event.reason == "inference":
+        plans += relaxed(context, event.source, Applicability.UNSAFE)
+    anew = rewritten(context, event.write)
+    if event.reason in ("leaf", "view-of-leaf", "inference", "expanded"):
+        # Differentiating through the change, or leaving the shared memory alone, is another program.
+        anew = [replace(plan, applicability=_no_more_than_unsafe(plan)) for plan in anew]
+    return plans + anew
+
+
+def relaxed(context: Context, made: Place | None, applicability: Applicability) -> list[FixPlan]:
+    """`torch.no_grad()` for the `torch.inference_mode()` under which a tensor is made."""
+    if made is None or made.path != context.analysis.path:
+        return []
+    call = _inference_call(context.analysis.sources[made.path].tree, made.node)
+    if call is None:
+        return []
+    return context.plan(
+        "relax-inference", "Use `torch.no_grad()` there", applicability, call, Place(made.path, call)
+    )
+
+
+def _inference_call(tree: ast.Module, made: ast.AST) -> ast.Call | None:
+    """The innermost `inference_mode()` of a `with` or a decorator around a node."""
+    found: ast.Call | None = None
+    at: list[ast.AST] = [tree]
+    while at:
+        node = at.pop()
+        if isinstance(node, (ast.With, ast.AsyncWith)):
+            heads = [item.context_expr for item in node.items]
+        else:
+            heads = list(getattr(node, "decorator_list", ()))
+        for head in heads:
+            if isinstance(head, ast.Call) and ast.unparse(head.func).rpartition(".")[2] == "inference_mode":
+                found = head
+        at = [child for child in ast.iter_child_nodes(node) if any(one is made for one in ast.walk(child))]
+    return found
+
+
+def _under_no_grad(context: Context, event: RefusedWrite) -> list[FixPlan]:
+    statement = event.write.statement
+    if not isinstance(statement, (ast.Expr, ast.AugAssign, ast.Assign)):
+        return []
+    # A step along a gradient is not meant to be differentiated itself.
+    step = any(isinstance(part, ast.Attribute) and part.attr == "grad" for part in ast.walk(statement))
+    return context.plan(
+        "no-grad",
+        "Update it under `torch.no_grad()`",
+        Applicability.SAFE if step else Applicability.UNSAFE,
+        statement,
+        event.write.place,
+    )
+
+
+def _own_memory(context: Context, event: RefusedWrite) -> list[FixPlan]:
+    source = event.source
+    if source is None or source.path != event.place.path:
+        return []
+    node = source.node
+    if (
+        not isinstance(node, ast.Call)
+        or not isinstance(node.func, ast.Attribute)
+        or node.func.attr not in _EXPANDING
+    ):
+        return []
+    return context.plan(
+        "clone", "Give it memory of its own: clone where it is expanded", Applicability.SAFE, node, source
+    )
+
+
+def _no_more_than_unsafe(plan: FixPlan) -> Applicability:
+    return Applicability.UNSAFE if plan.applicability is Applicability.SAFE else plan.applicability

@@ -1,0 +1,225 @@
+"""Which fixes a finding about a write offers, and which of them keep the program's numbers.
+
+The tape decides. A write may become a new tensor if the rebound name alone leads to the written memory
+(`Analysis.sharing`); a clone of what an op saves changes nothing for anybody else, so it is safe wherever the
+saved value can be named.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradguard.findings import Applicability, FixPlan
+from gradguard.rules.model import Context, quoted
+from gradguard.tape.domain import Place
+from gradguard.tape.events import SavedTensorMutated, WriteFact
+from gradguard.tape.holders import ELSEWHERE, NOBODY, Sharing
+
+_SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
+_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def ways_out(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
+    """Fixes for a write to a saved tensor, the ones that keep its numbers first."""
+    plans = [*rewritten(context, event.write), *saved_cloned(context, event)]
+    return sorted(plans, key=lambda plan: plan.applicability is not Applicability.SAFE)
+
+
+def rewritten(context: Context, write: WriteFact, *, known: bool = True) -> list[FixPlan]:
+    """A new tensor in place of the write. `known`: False where torch refuses the write, so that nothing can be kept."""
+    flag = without_flag(context, write)
+    if flag:
+        return flag
+    node, statement = write.place.node, write.statement
+    target = written(write)
+    if target is None or not isinstance(statement, _SIMPLE) or write.kind in ("numpy", "data", "step"):
+        return []
+    if not _directly(statement, node):
+        return []
+    sharing = context.analysis.sharing.get(node)
+    if sharing is None:
+        return []
+    spelled = [ast.unparse(part) for part in _peeled(target)]
+    name = next((text for text in spelled if text in sharing.slots), "")
+    if sharing.slots and not name:
+        return []
+    safe = sharing.slots <= {name} and sharing.reasons <= {"dtype"} and not context.analysis.limits
+    applicability = Applicability.SAFE if safe else Applicability.UNSAFE
+    if write.kind in ("op", "augmented", "out") and (not name or name == spelled[0]):
+        form = {"form": "clone"} if "dtype" in sharing.reasons else {}
+        title = f"Write {quoted(name or write.text)} out of place"
+        return context.plan("out-of-place", title, applicability, node, write.place, name=name, **form)
+    if not name or not _assignable(name):
+        return []
+    return [
+        *_masked(context, write, name, sharing, applicability),
+        *context.plan(
+            "clone-before",
+            f"Clone {quoted(name)} before the write",
+            applicability,
+            node,
+            write.place,
+            name=name,
+        ),
+    ]
+
+
+def without_flag(context: Context, write: WriteFact) -> list[FixPlan]:
+    """`inplace=True` dropped where the module that writes is made."""
+    maker = write.maker
+    if maker is None or maker.path != write.place.path or not isinstance(maker.node, ast.Call):
+        return []
+    sharing = context.analysis.sharing.get(maker.node, NOBODY)
+    safe = not sharing.slots and sharing.reasons <= {"dtype", "argument"} and not context.analysis.limits
+    name = ast.unparse(maker.node.func)
+    return context.plan(
+        "drop-inplace",
+        f"Make `{name}` work out of place",
+        Applicability.SAFE if safe else Applicability.UNSAFE,
+        maker.node,
+        maker,
+    )
+
+
+def _masked(
+    context: Context, write: WriteFact, name: str, sharing: Sharing, applicability: Applicability
+) -> list[FixPlan]:
+    """`y[mask] = 0.0` as `y.masked_fill(mask, 0.0)`, where the index is seen to be a mask of the same shape."""
+    statement = write.statement
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or write.kind != "setitem":
+        return []
+    target = statement.targets[0]
+    if not isinstance(target, ast.Subscript) or ast.unparse(target.value) != name:
+        return []
+    if not isinstance(target.slice, ast.Compare) or not isinstance(
+        statement.value, (ast.Constant, ast.UnaryOp)
+    ):
+        return []
+    sides = [target.slice.left, *target.slice.comparators]
+    if sum(ast.unparse(side) == name for side in sides) != 1 or not all(
+        ast.unparse(side) == name or _number(side) for side in sides
+    ):
+        return []
+    title = f"Fill a new {quoted(name)} with `masked_fill`"
+    return context.plan(
+        "masked-write", title, applicability, statement, write.place, name=name, how="masked-fill"
+    )
+
+
+def _number(node: ast.expr) -> bool:
+    inner = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(inner, ast.Constant) and isinstance(inner.value, (int, float))
+
+
+def saved_cloned(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
+    """A clone for every op that saved what this write changes; none where one of them cannot be given one."""
+    places: dict[ast.AST, Place] = {}
+    first: SavedTensorMutated | None = None
+    for other in context.analysis.events:
+        if not isinstance(other, SavedTensorMutated) or other.write.place.node is not event.write.place.node:
+            continue
+        expr = clonable(context, other)
+        if expr is None or other.saved.place.path != event.write.place.path:
+            return []
+        places[expr] = other.saved.place
+        first = first or other
+    if not places:
+        return []
+    spans = sorted(context.analysis.span(Place(place.path, node)) for node, place in places.items())
+    own = clonable(context, event)
+    op, text = event.saved.op, event.saved.text or event.write.text
+    title = f"Give `{op}` a clone of {quoted(text)}"
+    if event.saved.role.startswith("result"):
+        title = f"Clone the result of `{op}`"
+    also = ";".join(f"{s.line}:{s.column}:{s.end_line}:{s.end_column}" for s in spans[1:])
+    node = next(
+        node for node, place in places.items() if context.analysis.span(Place(place.path, node)) == spans[0]
+    )
+    del own
+    return context.plan(
+        "clone", title, Applicability.SAFE, node, places[node], **({"also": also} if also else {})
+    )
+
+
+def clonable(context: Context, event: SavedTensorMutated) -> ast.expr | None:
+    """The expression whose clone the op could save instead; None where there is none."""
+    saved = event.saved
+    node, expr = saved.place.node, saved.expr
+    if not isinstance(expr, ast.expr) or isinstance(expr, (ast.List, ast.Tuple, ast.ListComp, ast.Starred)):
+        return None
+    if saved.role.startswith("result"):
+        fresh = node not in context.analysis.sharing and event.write.place.node is not node
+        return expr if saved.role == "result" and expr is node and fresh else None
+    if saved.role in ("indices", "mask") and not isinstance(expr, ast.Name):
+        return None
+    if saved.role.startswith(("self.", "running")) or expr is node:
+        return None
+    if node in context.analysis.sharing and saved.role in ("self", "input"):
+        return None
+    return expr if any(part is expr for part in ast.walk(node)) else None
+
+
+def written(write: WriteFact) -> ast.expr | None:
+    """The expression that names the written tensor."""
+    node = write.place.node
+    if isinstance(node, ast.AugAssign):
+        return node.target
+    if isinstance(node, ast.Assign):
+        return next(
+            (t for t in node.targets if isinstance(t, ast.Subscript) and _spells(t, write.text)), None
+        )
+    if not isinstance(node, ast.Call):
+        return None
+    if write.kind == "out":
+        return next((keyword.value for keyword in node.keywords if keyword.arg == "out"), None)
+    func = node.func
+    if isinstance(func, ast.Attribute) and func.attr == write.op and _spells(func.value, write.text):
+        return _receiver(func.value)
+    first = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "input"), None)
+    return first if first is not None and _spells(first, write.text) else None
+
+
+def _receiver(node: ast.expr) -> ast.expr:
+    """`y` of `y.mul_(2)` in `y.mul_(2).add_(1)`."""
+    while (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr.endswith("_")
+        and not node.func.attr.startswith("_")
+    ):
+        node = node.func.value
+    return node
+
+
+def _spells(node: ast.expr, text: str) -> bool:
+    spelled = " ".join(ast.unparse(node).split())
+    return spelled == text or (text.endswith("…") and spelled.startswith(text[:-1]))
+
+
+def _peeled(node: ast.expr) -> Iterator[ast.expr]:
+    """An expression, and what is left of it without its last subscript, attribute or method call, and so on."""
+    while True:
+        yield node
+        if isinstance(node, (ast.Subscript, ast.Attribute)):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            return
+
+
+def _assignable(name: str) -> bool:
+    return ELSEWHERE not in name and not name.endswith(")")
+
+
+def _directly(statement: ast.stmt, node: ast.AST) -> bool:
+    """Whether the statement's own scope evaluates the node: not a lambda's or a comprehension's."""
+    waiting: list[ast.AST] = [statement]
+    while waiting:
+        one = waiting.pop()
+        if one is node:
+            return True
+        if not isinstance(one, _SCOPES):
+            waiting.extend(ast.iter_child_nodes(one))
+    return False
