@@ -1,0 +1,65 @@
+"""Which line carries a tensor with its graph from one pass of a loop into the next."""
+
+from __future__ import annotations
+
+from gradguard.runtime import lines
+from gradguard.runtime.frames import Place, Site
+from gradguard.runtime.tape import Call, Record
+
+
+def cause_of(old: Record, new: Record | None, call: Call) -> Place | None:
+    """The line to repair when backward runs into the freed graph of an earlier pass; None if nothing is carried.
+
+    A tensor computed before the loop is its own cause. Inside the loop the cause is the outermost statement that
+    both reads and binds the carried name, else the line that computed the old tensor.
+    """
+    if not _same_backward(old, call):
+        return None
+    level = _common_level(old.site, call.site)
+    if level is None:
+        return old.site.inner
+    before = old.site.places[len(old.site.places) - 1 - level]
+    here = call.site.places[len(call.site.places) - 1 - level]
+    if not _in_same_loop(before, here):
+        return before
+    return _carrying(new or old, level) or old.site.inner
+
+
+def carried_from(old: Record, call: Call) -> Place | None:
+    """The statement of the loop that carries a state into the next pass; None for a tensor that is merely reused."""
+    if not _same_backward(old, call):
+        return None
+    level = _common_level(old.site, call.site)
+    if level is None:
+        return None
+    before = old.site.places[len(old.site.places) - 1 - level]
+    here = call.site.places[len(call.site.places) - 1 - level]
+    return _carrying(old, level) if _in_same_loop(before, here) else None
+
+
+def _same_backward(old: Record, call: Call) -> bool:
+    return old.call is not None and old.call.site.inner == call.site.inner and call.site.inner is not None
+
+
+def _common_level(first: Site, second: Site) -> int | None:
+    """How many frames from the outside both chains have gone when their instructions part; None if they do not share."""
+    level = None
+    for number, (a, b) in enumerate(zip(reversed(first.places), reversed(second.places))):
+        if a.code is not b.code:
+            break
+        level = number
+        if a.instruction != b.instruction:
+            break
+    return level
+
+
+def _in_same_loop(before: Place, here: Place) -> bool:
+    return any(start <= before.line <= end for start, end in lines.loops_around(here))
+
+
+def _carrying(record: Record, level: int) -> Place | None:
+    inwards = list(reversed(record.site.places))[level:]
+    for place in inwards:
+        if lines.carried_names(lines.file(place.path).statement(place.line)):
+            return place
+    return None

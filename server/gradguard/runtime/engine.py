@@ -1,0 +1,171 @@
+"""Watches every run of the autograd engine from outside: which nodes it will run, and how it ended."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.autograd.graph
+
+from gradguard.runtime.tape import Call, Record, record_of
+
+if TYPE_CHECKING:
+    from gradguard.runtime.session import Session
+
+PythonNode = torch.autograd.function.FunctionCtx
+
+
+@dataclass(slots=True)
+class Survey:
+    """The part of a graph that one run will execute.
+
+    nodes are held for the survey only; leaves are the tensors whose gradient it computes, with the node that uses them.
+    """
+
+    nodes: list[Any] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+    leaves: list[tuple[Any, Record | None]] = field(default_factory=list)
+    has_python: bool = False
+
+
+def survey(roots: Any, inputs: Any) -> Survey:
+    """Walks from the roots to the leaves; with `inputs`, only what lies on a path to one of them."""
+    result = Survey()
+    start = [_node(root) for root in ((roots,) if isinstance(roots, torch.Tensor) else roots)]
+    order: list[Any] = []
+    seen: set[Any] = set()
+    pending = [node for node in start if node is not None]
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        order.append(node)
+        for following, _ in node.next_functions:
+            if following is not None:
+                pending.append(following)
+    if inputs:
+        order = _towards(order, inputs)
+    for node in order:
+        record = record_of(node)
+        if record is not None:
+            result.records.append(record)
+        if isinstance(node, PythonNode):
+            result.has_python = True
+        for following, _ in node.next_functions:
+            if following is not None and hasattr(following, "variable"):
+                result.leaves.append((following.variable, record))
+    result.nodes = order
+    return result
+
+
+def _node(root: Any) -> Any:
+    if isinstance(root, torch.Tensor):
+        return root.grad_fn
+    return getattr(root, "node", None)
+
+
+def _towards(order: list[Any], inputs: Any) -> list[Any]:
+    wanted_nodes: set[Any] = set()
+    wanted_leaves: set[int] = set()
+    for given in (inputs,) if isinstance(inputs, torch.Tensor) else inputs:
+        node = _node(given)
+        if node is not None:
+            wanted_nodes.add(node)
+        else:
+            wanted_leaves.add(id(given))
+    before: dict[Any, list[Any]] = {}
+    reached: set[Any] = set()
+    pending: list[Any] = []
+    for node in order:
+        for following, _ in node.next_functions:
+            if following is None:
+                continue
+            before.setdefault(following, []).append(node)
+            leaf = getattr(following, "variable", None)
+            if following in wanted_nodes or (leaf is not None and id(leaf) in wanted_leaves):
+                pending.append(node)
+    while pending:
+        node = pending.pop()
+        if node not in reached:
+            reached.add(node)
+            pending.extend(before.get(node, ()))
+    return [node for node in order if node in reached]
+
+
+class Engine:
+    """Stands before `_engine_run_backward`, through which backward and grad both go."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.original = torch.autograd.graph._engine_run_backward
+        self.depth = 0
+        self.calls = 0
+
+    def install(self) -> None:
+        for module in (torch.autograd, torch.autograd.graph):
+            if module.__dict__.get("_engine_run_backward") is self.original:
+                module._engine_run_backward = self.run
+
+    def remove(self) -> None:
+        for module in (torch.autograd, torch.autograd.graph):
+            if getattr(module.__dict__.get("_engine_run_backward"), "__self__", None) is self:
+                module._engine_run_backward = self.original
+
+    def run(self, t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        session = self.session
+        if session.closed or session.silent or self.depth:
+            return self.original(t_outputs, *args, **kwargs)
+        session.recover()
+        watch = session.watch()
+        watched = watch.on
+        if not watched and not session.light:
+            session.unwatched_backward()
+        call: Call | None = None
+        found: Survey | None = None
+        try:
+            watch.settle()
+            call = self._call(args, kwargs)
+            if watched:
+                inputs = args[3] if len(args) > 3 else kwargs.get("inputs")
+                found = survey(t_outputs, inputs)
+                call.records = found.records
+                session.before_backward(call, found)
+        except Exception as error:
+            session.trouble(error)
+        keep = watched and (
+            found is None or found.has_python or session.hooks_seen or (call is not None and call.create)
+        )
+        if found is not None:
+            found.nodes.clear()
+        stopped = watched and not keep and watch.stop()
+        self.depth += 1
+        try:
+            result = self.original(t_outputs, *args, **kwargs)
+        except BaseException as error:
+            self._ended(call, t_outputs, error)
+            raise
+        finally:
+            self.depth -= 1
+            if stopped:
+                watch.start()
+        self._ended(call, t_outputs, None)
+        return result
+
+    def _ended(self, call: Call | None, roots: Any, error: BaseException | None) -> None:
+        if call is None:
+            return
+        try:
+            self.session.watch().settle()
+            self.session.after_backward(call, roots, error)
+        except Exception as trouble:
+            self.session.trouble(trouble)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        self.calls += 1
+        site = self.session.frames.site(sys._getframe(2))
+        retain = bool(args[1]) if len(args) > 1 else False
+        create = bool(args[2]) if len(args) > 2 else False
+        return Call(self.calls, site, retain, create, bool(kwargs.get("accumulate_grad", True)))

@@ -1,0 +1,326 @@
+"""Says why torch raised: who saved, who wrote, which backward needed it; where a graph was freed or cut."""
+
+from __future__ import annotations
+
+import traceback
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from gradguard.findings import Severity
+from gradguard.runtime import lines
+from gradguard.runtime.carry import carried_from, cause_of
+from gradguard.runtime.collect import Where
+from gradguard.runtime.frames import Place
+from gradguard.runtime.tape import Call, Record, Saved, Write, record_of, saved_value
+from gradguard.runtime.writers import argument_names
+
+if TYPE_CHECKING:
+    from gradguard.runtime.session import Session
+
+STALE = "modified by an inplace operation"
+FREED = "backward through the graph a second time"
+NO_GRAD = "does not require grad and does not have a grad_fn"
+
+# Text of an error that an operator raises at its own statement -> code and what it means.
+AT_STATEMENT = (
+    ("view of a leaf Variable that requires grad", "GG102", "In-place write to a view of a leaf that requires grad."),
+    ("leaf Variable that requires grad", "GG102", "In-place write to a leaf that requires grad."),
+    ("This view was created inside a custom Function", "GG109", "In-place write to what a custom Function returned."),
+    ("This view is the output of a function that returns multiple views", "GG103",
+     "In-place write to one of several views that one op returned."),
+    ("A view was created in no_grad mode", "GG103", "In-place write to a view that was made under no_grad."),
+    ("A view was created in inference mode", "GG107", "In-place write to a view that was made in inference mode."),
+    ("more than one element of the written-to tensor refers to a single memory location", "GG104",
+     "In-place write to a tensor whose elements share memory, as after expand."),
+    ("Inference tensors cannot be saved for backward", "GG107",
+     "A tensor made in inference mode reaches an op that must save it for backward."),
+    ("Inplace update to inference tensor", "GG107", "In-place write to a tensor made in inference mode."),
+    ("Cannot set version_counter for inference tensor", "GG107", "A tensor made in inference mode is used with autograd."),
+)  # fmt: skip
+
+
+class Faults:
+    """Turns errors of torch into findings; never raises for an error it does not know."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._explained: list[int] = []
+
+    def of_backward(self, call: Call, roots: Any, error: BaseException) -> None:
+        text = str(error)
+        self._explained.append(id(error))
+        if STALE in text:
+            self._stale(call, roots, text)
+        elif FREED in text:
+            self._freed(call, roots, text)
+        elif NO_GRAD in text:
+            self._no_graph(call, text)
+
+    def of_statement(self, error: BaseException, trace: TracebackType | None) -> None:
+        """An error that left the watched code."""
+        if id(error) in self._explained:
+            return
+        text = str(error)
+        for part, code, meaning in AT_STATEMENT:
+            if part in text:
+                stack = self._user_frames(trace)
+                if code == "GG107" and "saved for backward" in part:
+                    stack = _towards_giver(stack)
+                if stack:
+                    frame, instruction = stack[-1]
+                    self.session.findings.add(
+                        code,
+                        Place(frame.f_code, instruction),
+                        meaning,
+                        Severity.ERROR,
+                        notes=(f"torch: {text}",),
+                    )
+                return
+
+    def _user_frames(self, trace: TracebackType | None) -> list[tuple[Any, int]]:
+        """Frames of the user's code in a traceback, outermost first, with the instruction each stood at."""
+        found = []
+        while trace is not None:
+            if self.session.frames.is_user_file(trace.tb_frame.f_code.co_filename):
+                found.append((trace.tb_frame, trace.tb_lasti))
+            trace = trace.tb_next
+        return found
+
+    def _stale(self, call: Call, roots: Any, text: str) -> None:
+        stale = [(node, entry) for node, entry in self._entries(roots) if _is_stale(node, entry)]
+        told = False
+        for _, entry in stale:
+            for write in distinct(entry.writes):
+                told = True
+                self._report_write(call, entry, write, text)
+        if not told:
+            self.session.findings.add(
+                "GG101",
+                call.site.inner,
+                "backward needs a tensor that was modified in place, by a write the monitor did not see "
+                "(it was off then, or the write came from code that it does not watch).",
+                Severity.ERROR,
+                notes=(f"torch: {text}",),
+            )
+
+    def _entries(self, roots: Any) -> list[tuple[Any, Saved]]:
+        found = []
+        for node in _nodes(roots):
+            record = record_of(node)
+            if record is not None:
+                found.extend((node, entry) for entry in record.saved)
+        return found
+
+    def _report_write(self, call: Call, entry: Saved, write: Write, text: str) -> None:
+        record = entry.record
+        related: list[tuple[Where, str]] = [
+            (record.site.inner, f"`{record.op}` saved the tensor here"),
+            (call.site.inner, "this backward still needs it"),
+        ]
+        notes = (f"torch: {text}",)
+        add = self.session.findings.add
+        if write.kind == "optimizer":
+            carried = carried_from(record, call) if record.call is not None else None
+            if carried is not None and record.call is not None and record.call.retain:
+                add(
+                    "GG203",
+                    carried,
+                    "This carries a tensor with its graph into the next pass: backward goes through the graphs of "
+                    "earlier passes, whose weights the optimizer has changed since.",
+                    Severity.ERROR,
+                    [
+                        (call.site.inner, "this backward reaches earlier passes"),
+                        (write.site.inner, "weights changed here"),
+                    ],
+                    notes,
+                )
+                add(
+                    "GG206",
+                    call.site.inner,
+                    "`retain_graph=True` keeps the graphs of earlier passes, but backward through them cannot work: "
+                    "their weights were changed by the optimizer.",
+                    Severity.WARNING,
+                    [(carried, "the state is carried over here"), (write.site.inner, "weights changed here")],
+                    notes,
+                )
+                return
+            add(
+                "GG106",
+                write.site.inner,
+                f"The optimizer changes parameters that `{record.op}` saved and that a later backward still needs.",
+                Severity.ERROR,
+                related,
+                notes,
+            )
+            return
+        if write.kind == "function-backward":
+            add(
+                "GG108",
+                write.site.inner,
+                "`backward` of a custom Function writes a tensor that its forward saved; this backward reads it again.",
+                Severity.WARNING,
+                related,
+                notes,
+            )
+            return
+        target = lines.target_text(write.site.inner) if write.site.inner else ""
+        named = f"`{target}`" if target else f"by `{write.op}`"
+        alias = f", reached through {write.through}," if write.through else ""
+        add(
+            "GG101",
+            write.site.inner,
+            f"In-place write {'to ' if target else ''}{named}{alias} changes a tensor that `{record.op}` saved and "
+            "that backward still needs.",
+            Severity.ERROR,
+            related,
+            notes,
+        )
+
+    def _freed(self, call: Call, roots: Any, text: str) -> None:
+        found = _boundary(roots, call)
+        notes = (f"torch: {text}",)
+        if found is None:
+            self.session.findings.add(
+                "GG203",
+                call.site.inner,
+                "backward reaches a graph that an earlier backward freed; the earlier one was not watched.",
+                Severity.ERROR,
+                notes=notes,
+            )
+            return
+        old, new = found
+        first = old.call.site.inner if old.call is not None else None
+        cause = cause_of(old, new, call)
+        made = (old.site.inner, f"the freed part ends here, in the result of `{old.op}`")
+        if cause is None:
+            self.session.findings.add(
+                "GG203",
+                call.site.inner,
+                "This backward goes through a graph that an earlier backward has freed.",
+                Severity.ERROR,
+                [(first, "the first backward was here"), made],
+                notes,
+            )
+            return
+        self.session.findings.add(
+            "GG203",
+            cause,
+            "A tensor that is carried over from here still has the graph of an earlier pass, which its backward freed.",
+            Severity.ERROR,
+            [
+                (call.site.inner, "this backward reaches it again"),
+                (first, "the first backward was here"),
+                made,
+            ],
+            notes,
+        )
+
+    def _no_graph(self, call: Call, text: str) -> None:
+        cut = self.session.gradients.latest_cut(call)
+        related: list[tuple[Where, str]] = [(call.site.inner, "backward finds no graph here")]
+        if cut is None:
+            self.session.findings.add(
+                "GG205",
+                call.site.inner,
+                "backward is called on a value that no parameter leads to.",
+                Severity.ERROR,
+                notes=(f"torch: {text}",),
+            )
+            return
+        place, what = cut
+        self.session.findings.add(
+            "GG205",
+            place,
+            f"{what} cuts the graph, and nothing else leads from the parameters to the loss.",
+            Severity.ERROR,
+            related,
+            notes=(f"torch: {text}",),
+        )
+
+
+def _nodes(roots: Any) -> list[Any]:
+    seen: set[Any] = set()
+    order: list[Any] = []
+    given = (roots,) if isinstance(roots, torch.Tensor) else roots
+    pending = [getattr(r, "grad_fn", None) or getattr(r, "node", None) for r in given]
+    while pending:
+        node = pending.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        order.append(node)
+        pending.extend(following for following, _ in node.next_functions)
+    return order
+
+
+def _is_stale(node: Any, entry: Saved) -> bool:
+    if entry.record.hooked:
+        return False
+    try:
+        saved_value(node, entry)
+    except RuntimeError as error:
+        return STALE in str(error)
+    return False
+
+
+def distinct(writes: list[Write]) -> list[Write]:
+    seen: set[tuple[int, int]] = set()
+    found = []
+    for write in writes:
+        place = write.site.inner
+        if place is None or write.kind == "statistics":
+            continue
+        key = (id(place.code), place.instruction)
+        if key not in seen:
+            seen.add(key)
+            found.append(write)
+    return found
+
+
+def _boundary(roots: Any, call: Call) -> tuple[Record, Record | None] | None:
+    """The first freed record that backward meets, and the record that leads into it."""
+    given = (roots,) if isinstance(roots, torch.Tensor) else roots
+    pending: list[tuple[Any, Record | None]] = [
+        (getattr(r, "grad_fn", None) or getattr(r, "node", None), None) for r in given
+    ]
+    seen: set[Any] = set()
+    while pending:
+        node, parent = pending.pop(0)
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        record = record_of(node)
+        if record is not None and record.released and record.call is not None and record.call is not call:
+            return record, parent
+        pending.extend((following, record or parent) for following, _ in node.next_functions)
+    return None
+
+
+def _towards_giver(stack: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
+    """Drops inner frames while the inference tensor they use is an argument that their caller passed."""
+    while len(stack) > 1:
+        frame, instruction = stack[-1]
+        statement = lines.file(frame.f_code.co_filename).statement(Place(frame.f_code, instruction).line)
+        if statement is None:
+            return stack
+        names = lines.loaded_names(statement)
+        arguments = set(argument_names(frame.f_code))
+        values = frame.f_locals
+        given = any(
+            isinstance(values.get(name), torch.Tensor) and values[name].is_inference()
+            for name in names & arguments
+        )
+        if not given:
+            return stack
+        stack = stack[:-1]
+    return stack
+
+
+def trimmed_traceback(error: BaseException, path: str) -> str:
+    """The traceback as Python would print it had the script been started directly."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != path:
+        trace = trace.tb_next
+    return "".join(traceback.format_exception(type(error), error, trace or error.__traceback__))

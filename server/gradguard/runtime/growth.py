@@ -1,0 +1,390 @@
+"""Graphs that pile up from pass to pass (GG201, GG202), that nobody differentiates (GG204), or that are kept for
+nothing (GG206, GG207).
+
+Time is counted in pulses: a backward ends, or a module call in the user's code comes round again without one.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+import weakref
+from collections import Counter, defaultdict, deque
+from dataclasses import dataclass, field
+from types import FrameType, FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+from gradguard.findings import Severity
+from gradguard.runtime import lines
+from gradguard.runtime.collect import Where
+from gradguard.runtime.frames import Place, Site
+from gradguard.runtime.tape import Call, Record, record_of
+
+if TYPE_CHECKING:
+    from gradguard.runtime.session import Session
+
+FEWEST_PULSES = 4
+MOST_NODES = 20_000
+MOST_SAMPLES = 2_000
+MOST_SHARE = 0.05
+MOST_LEVELS = 4
+MOST_HOLDERS = 50
+
+
+@dataclass(slots=True)
+class Timeline:
+    """Samples of one repeated place: seconds since the start, live nodes, live saved bytes.
+
+    When there are too many samples every second one is dropped; `stride` passes lie between two samples.
+    """
+
+    site: Site
+    what: str
+    passes: int = 0
+    stride: int = 1
+    samples: list[tuple[float, int, int]] = field(default_factory=list)
+
+    def add(self, seconds: float, nodes: int, size: int) -> None:
+        if self.passes % self.stride == 0:
+            self.samples.append((seconds, nodes, size))
+            if len(self.samples) > MOST_SAMPLES:
+                self.samples = self.samples[::2]
+                self.stride *= 2
+        self.passes += 1
+
+
+@dataclass(slots=True)
+class Candidate:
+    """Something that seems to pile up; `records` decide at the end whether a backward came after all."""
+
+    code: str
+    where: Where
+    site: Site
+    records: list[Record]
+    container: str = ""
+    fast: bool = False
+    related: Where = None
+
+
+@dataclass(slots=True)
+class Retained:
+    """All backwards of one place that asked to retain their graph."""
+
+    site: Site
+    calls: int = 0
+    used_again: bool = False
+    grew: bool = False
+
+
+class Growth:
+    """Samples live nodes and bytes, and finds who keeps them when they grow."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.started = time.perf_counter()
+        self.spent = 0.0
+        self.timelines: dict[tuple[int, int], Timeline] = {}
+        self.candidates: dict[tuple[str, int], Candidate] = {}
+        self.retained: dict[Place, Retained] = {}
+        self.created: dict[Place, list[weakref.ref[Any]]] = {}
+        self._next_look = FEWEST_PULSES
+        self._first_op: dict[Place, tuple[int, str]] = {}
+        self._pulse_of_root: dict[Place, int] = {}
+        self._watched: dict[int, Any] = {}
+
+    # Pulses
+
+    def see_root(self, site: Site, op: str) -> None:
+        """An op inside a module call: if it is the first op of that call again, the call has come round."""
+        place = site.root_place
+        if place is None:
+            return
+        first = self._first_op.get(place)
+        if first is None:
+            self._first_op[place] = (site.number, op)
+        elif first != (site.number, op):
+            return
+        use = self.session.tape.roots.get(hash((id(place.code), place.instruction)))
+        if use is not None:
+            use.calls += 1
+        self._sample(place, site, "forward")
+        tape = self.session.tape
+        if self._pulse_of_root.get(place) == tape.pulse:
+            self.pulse()
+        self._pulse_of_root[place] = tape.pulse
+
+    def pulse(self) -> None:
+        session = self.session
+        session.tracer.clean(sys._getframe(1))
+        session.tape.pulse += 1
+        if session.light:
+            session.duty()
+        alive = len(session.tape.alive_per_pulse)
+        if alive < FEWEST_PULSES:
+            self._next_look = FEWEST_PULSES
+        elif alive >= self._next_look:
+            self._next_look = alive * 2 if alive > 2 * FEWEST_PULSES else alive + 1
+            elapsed = time.perf_counter() - self.started
+            if self.spent < 0.05 + MOST_SHARE * elapsed:
+                begin = time.perf_counter()
+                self.look()
+                self.spent += time.perf_counter() - begin
+
+    def _sample(self, place: Place, site: Site, what: str) -> None:
+        key = (id(place.code), place.instruction)
+        timeline = self.timelines.get(key)
+        if timeline is None:
+            timeline = self.timelines[key] = Timeline(site, what)
+        tape = self.session.tape
+        timeline.add(time.perf_counter() - self.started, len(tape.live), tape.live_bytes)
+
+    def after_step(self, site: Site) -> None:
+        if site.inner is not None:
+            self._sample(site.inner, site, "optimizer step")
+
+    def after_backward(self, call: Call) -> None:
+        if call.site.inner is not None:
+            self._sample(call.site.inner, call.site, "backward")
+        self.pulse()
+
+    def see_retained(self, call: Call) -> None:
+        place = call.site.inner
+        if place is None:
+            return
+        for record in call.records:
+            if record.call is not None and record.call is not call and record.call.retain:
+                earlier = record.call.site.inner
+                if earlier is not None and earlier in self.retained:
+                    self.retained[earlier].used_again = True
+        if call.retain and not call.create and not call.failed:
+            self.retained.setdefault(place, Retained(call.site)).calls += 1
+
+    # Who keeps them
+
+    def look(self) -> None:
+        """Looks for tensors of the user that hold the graphs of many pulses."""
+        tape = self.session.tape
+        held: list[tuple[Record, Any]] = []
+        for record in list(tape.live.values()):
+            out = record.out()
+            if out is not None and out.grad_fn is not None and record_of(out.grad_fn) is record:
+                held.append((record, out))
+        by_site: dict[int, list[tuple[Record, Any]]] = defaultdict(list)
+        for record, out in held:
+            by_site[record.site.number].append((record, out))
+        for group in by_site.values():
+            if len({record.pulse for record, _ in group}) < FEWEST_PULSES or not self._see_stored(group):
+                self._see_chain(*group[-1])
+        held.clear()
+
+    def _see_chain(self, record: Record, out: Any) -> None:
+        """One tensor whose graph repeats the same place in many pulses: it was accumulated."""
+        pulses: dict[int, set[int]] = defaultdict(set)
+        examples: dict[int, list[Record]] = defaultdict(list)
+        order: list[Record] = []
+        seen: set[Any] = set()
+        pending = [out.grad_fn]
+        while pending and len(seen) < MOST_NODES:
+            node = pending.pop(0)
+            if node is None or node in seen:
+                continue
+            seen.add(node)
+            known = record_of(node)
+            if known is not None:
+                pulses[known.site.number].add(known.pulse)
+                examples[known.site.number].append(known)
+                order.append(known)
+            pending.extend(following for following, _ in node.next_functions)
+        for known in order:
+            number = known.site.number
+            if len(pulses[number]) >= FEWEST_PULSES:
+                self._propose(
+                    Candidate(
+                        "GG201", known.site.inner, known.site, examples[number][:64], fast=_bytes(order)
+                    )
+                )
+                return
+
+    def _see_stored(self, group: list[tuple[Record, Any]]) -> bool:
+        """Tensors of one place from many pulses: whether a container stores them, rather than a graph."""
+        container = _common_container([out for _, out in group[:3]])
+        if container is None:
+            return False
+        records = [record for record, _ in group]
+        calls = {record.call.number for record in records if record.call is not None}
+        backward_done = any(record.call is not None for record in records)
+        if backward_done and len(calls) < FEWEST_PULSES - 1:
+            return True
+        site = records[0].site
+        candidate = Candidate("GG202", site.inner, site, [] if backward_done else records[:64])
+        candidate.fast = any(r.bytes and not r.released for r in records)
+        self._find_store(candidate, container)
+        self._propose(candidate)
+        return True
+
+    def _find_store(self, candidate: Candidate, container: Any) -> None:
+        """Names the line that puts things into the container: watched in the next pass, guessed until then."""
+        candidate.container = type(container).__name__
+        guess = _store_in_source(container, sys._getframe(1), self.session)
+        candidate.related = candidate.where
+        if guess is not None:
+            candidate.where = guess
+        if id(container) in self._watched:
+            return
+        self._watched[id(container)] = container
+        length = [len(container)]
+
+        def grew(line: tuple[str, int]) -> bool:
+            if len(container) > length[0]:
+                candidate.where = line
+                self.candidates[("GG202", candidate.site.number)] = candidate
+                self._watched.pop(id(container), None)
+                return False
+            length[0] = len(container)
+            return True
+
+        if not self.session.tracer.listen(grew, sys._getframe(1)):
+            self._watched.pop(id(container), None)
+
+    def _propose(self, candidate: Candidate) -> None:
+        key = (candidate.code, candidate.site.number)
+        known = self.candidates.get(key)
+        if known is None:
+            self.candidates[key] = candidate
+        else:
+            known.records = candidate.records
+            known.fast = known.fast or candidate.fast
+
+    # At the end
+
+    def finish(self, complete: bool) -> None:
+        self._watched.clear()
+        covered = self._report_unused() if complete else set()
+        for candidate in self.candidates.values():
+            if any(record.calls for record in candidate.records):
+                continue
+            place = candidate.site.root_place
+            if place in covered and candidate.site.inner != place and candidate.code == "GG201":
+                # The whole call is reported already: nothing inside it needs a graph.
+                continue
+            self._report(candidate)
+        self._report_retained()
+
+    def _report(self, candidate: Candidate) -> None:
+        kept = "activations and nodes" if candidate.fast else "graph nodes"
+        severity = Severity.WARNING if candidate.fast else Severity.INFORMATION
+        related: list[tuple[Where, str]] = []
+        if candidate.code == "GG201":
+            message = f"The graph of every pass is chained on here: {kept} pile up."
+        else:
+            held = f"A {candidate.container}" if candidate.container else "Something"
+            message = f"{held} stores tensors with their graphs from here: {kept} of every pass are kept."
+            if candidate.related is not None and candidate.related != candidate.where:
+                related.append((candidate.related, "the stored tensor is computed here"))
+        self.session.findings.add(candidate.code, candidate.where, message, severity, related)
+
+    def _report_unused(self) -> set[Place]:
+        """Module calls in loops whose graphs no backward ever used."""
+        covered: set[Place] = set()
+        for use in self.session.tape.roots.values():
+            place = use.site.root_place
+            if place is None or use.executed or use.calls < FEWEST_PULSES - 1:
+                continue
+            covered.add(place)
+            self.session.findings.add(
+                "GG204",
+                place,
+                f"Recorded {use.recorded} graph nodes in {use.calls} calls, and no backward ever used one.",
+                Severity.INFORMATION,
+            )
+        return covered
+
+    def _report_retained(self) -> None:
+        growing = self.session.findings.has("GG201") or self.session.findings.has("GG202")
+        for place, retained in self.retained.items():
+            if not retained.used_again:
+                self.session.findings.add(
+                    "GG206",
+                    place,
+                    "`retain_graph=True`, but no second backward went through any of these graphs"
+                    + (", and they pile up." if growing else "."),
+                    Severity.WARNING if growing else Severity.INFORMATION,
+                )
+
+    def see_create_graph(self, call: Call, leaves: list[Any]) -> None:
+        """`backward(create_graph=True)` leaves a cycle of gradient and graph if `.grad` is not reset."""
+        place = call.site.inner
+        if place is None or not call.accumulate:
+            return
+        earlier = self.created.setdefault(place, [])
+        alive = [t for t in (r() for r in earlier) if t is not None]
+        if alive:
+            self.session.findings.add(
+                "GG207",
+                place,
+                "`backward(create_graph=True)` ties `.grad` and the graph into a cycle; gradients of an earlier pass "
+                "are still alive.",
+                Severity.WARNING,
+            )
+        del alive
+        earlier[:] = [
+            weakref.ref(leaf.grad) for leaf in leaves if leaf.grad is not None and leaf.grad.requires_grad
+        ]
+
+
+def _bytes(records: list[Record]) -> bool:
+    return any(record.bytes and not record.released for record in records)
+
+
+def _common_container(tensors: list[Any]) -> Any:
+    """The innermost list, dict, set or deque of the program that (indirectly) holds all the tensors."""
+    layers: list[list[Any]] = [[tensor] for tensor in tensors]
+    reached: list[dict[int, Any]] = [{} for _ in tensors]
+    for _ in range(MOST_LEVELS):
+        for index, layer in enumerate(layers):
+            own = {id(tensors), id(layer), id(layers), id(reached), *map(id, layers), *map(id, reached)}
+            above: list[Any] = []
+            own.add(id(above))
+            for item in layer[:MOST_HOLDERS]:
+                for holder in gc.get_referrers(item):
+                    if id(holder) not in own and id(holder) not in reached[index] and _may_hold(holder):
+                        above.append(holder)
+                        reached[index][id(holder)] = holder
+            layers[index] = above
+        for number in set.intersection(*(set(found) for found in reached)):
+            if _is_container(reached[0][number]):
+                return reached[0][number]
+    return None
+
+
+def _may_hold(holder: Any) -> bool:
+    """Objects of the program; not frames, modules and the lists of this search itself."""
+    if isinstance(holder, (FrameType, ModuleType, FunctionType, MethodType, type)):
+        return False
+    if isinstance(holder, dict):
+        return "__builtins__" not in holder and "__name__" not in holder
+    if isinstance(holder, tuple) and holder and isinstance(holder[0], Record):
+        return False
+    return not type(holder).__module__.startswith("gradguard.runtime")
+
+
+def _is_container(holder: Any) -> bool:
+    return isinstance(holder, (list, dict, set, deque))
+
+
+def _store_in_source(container: Any, frame: Any, session: Session) -> tuple[str, int] | None:
+    """The one statement of the user's files that puts something into an attribute or name that is the container."""
+    names = Counter[str]()
+    for holder in gc.get_referrers(container):
+        if isinstance(holder, dict):
+            for key, value in holder.items():
+                if value is container and isinstance(key, str):
+                    names[key] += 1
+    found = [
+        (path, line)
+        for path in session.user_files()
+        for name in names
+        for line in lines.stores_into(path, name)
+    ]
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,91 @@
+"""The few functions of torch that are wrapped while the monitor is on, because nothing else tells of them.
+
+Each wrapper calls the original with the same arguments and returns its result.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from gradguard.runtime.session import Session
+
+MISSING = object()
+
+
+class Patches:
+    """Installs and removes the wrappers."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._before: list[tuple[str, Any]] = []
+        self._apply: Any = None
+
+    def install(self) -> None:
+        self._wrap("numpy", self._numpy)
+        self._wrap("cpu", self._cpu)
+        self._wrap("register_hook", self._hook)
+        self._wrap("register_post_accumulate_grad_hook", self._hook)
+        self._wrap_apply()
+
+    def remove(self) -> None:
+        if self._apply is not None:
+            torch.autograd.Function.apply = self._apply
+            self._apply = None
+        for name, own in reversed(self._before):
+            if own is MISSING:
+                delattr(torch.Tensor, name)
+            else:
+                setattr(torch.Tensor, name, own)
+        self._before.clear()
+
+    def _wrap(self, name: str, see: Callable[[Any], None]) -> None:
+        original = getattr(torch.Tensor, name)
+        session = self.session
+        self._before.append((name, torch.Tensor.__dict__.get(name, MISSING)))
+
+        @functools.wraps(original)
+        def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if not session.closed and not session.silent and not torch.compiler.is_compiling():
+                try:
+                    see(self)
+                except Exception as error:
+                    session.trouble(error)
+            return original(self, *args, **kwargs)
+
+        setattr(torch.Tensor, name, wrapper)
+
+    def _wrap_apply(self) -> None:
+        """Custom Functions run with grad off: only their end tells which node their results got."""
+        session = self.session
+        self._apply = torch.autograd.Function.__dict__["apply"]
+        original = self._apply.__func__
+
+        @functools.wraps(original)
+        def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(cls, *args, **kwargs)
+            if not session.closed and not session.silent and not torch.compiler.is_compiling():
+                try:
+                    session.see_function(cls.__name__, result, sys._getframe(1))
+                except Exception as error:
+                    session.trouble(error)
+            return result
+
+        torch.autograd.Function.apply = classmethod(apply)
+
+    def _numpy(self, tensor: Any) -> None:
+        self.session.watch().settle()
+        if tensor.device.type == "cpu" and tensor.layout is torch.strided:
+            self.session.silent_writes.export(tensor)
+
+    def _cpu(self, tensor: Any) -> None:
+        if not self.session.in_engine:
+            self.session.reads.count("Tensor.cpu", tensor.device.type == "cpu", sys._getframe(2))
+
+    def _hook(self, tensor: Any) -> None:
+        self.session.hooks_seen = True

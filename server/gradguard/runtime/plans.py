@@ -1,0 +1,100 @@
+"""What the watcher must know about an operator: which arguments it writes and whether the host waits for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+READS = {
+    "_local_scalar_dense",
+    "nonzero",
+    "masked_select",
+    "_unique2",
+    "unique_consecutive",
+    "unique_dim",
+    "equal",
+}
+MASKED = {"index", "index_put", "index_put_", "_index_put_impl_"}
+# Running statistics are written although the schema does not say so: positions of mean, variance and training flag.
+STATISTICS = {
+    "native_batch_norm": (3, 4, 5),
+    "cudnn_batch_norm": (3, 4, 5),
+    "miopen_batch_norm": (3, 4, 5),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """positions: arguments that are tensors. lists: arguments that are lists of tensors. writes: positions written.
+
+    written_names: keyword arguments written (`out=`).
+    """
+
+    name: str
+    positions: tuple[int, ...]
+    lists: tuple[int, ...]
+    writes: tuple[int, ...]
+    written_names: tuple[str, ...]
+    reads_host: bool
+    masked: bool
+    statistics: tuple[int, int, int] | None
+    drops: bool
+    lifts: bool
+
+
+def plan_for(func: Any) -> Plan:
+    """Reads the schema of an operator overload."""
+    schema = func._schema
+    name = schema.name.rpartition("::")[2]
+    positions, lists, writes, names = [], [], [], []
+    for index, argument in enumerate(schema.arguments):
+        text = str(argument.type)
+        if "Tensor" in text:
+            (lists if text.startswith("List") or "[]" in text else positions).append(index)
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            if argument.kwarg_only:
+                names.append(argument.name)
+            else:
+                writes.append(index)
+    reads = name in READS or (name == "repeat_interleave" and func._overloadname == "Tensor")
+    return Plan(
+        name,
+        tuple(positions),
+        tuple(lists),
+        tuple(writes),
+        tuple(names),
+        reads,
+        name in MASKED,
+        STATISTICS.get(name),
+        name in ("_local_scalar_dense", "detach"),
+        name in ("lift_fresh", "lift_fresh_copy"),
+    )
+
+
+def masks_read(plan: Plan, args: tuple[Any, ...]) -> bool:
+    """Whether an indexing operator has to learn from a mask how many elements it selects."""
+    indices = args[1]
+    if not any(isinstance(i, torch.Tensor) and i.dtype in (torch.bool, torch.uint8) for i in indices):
+        return False
+    # One value for all selected elements takes the masked_fill path, which knows its size.
+    return plan.name == "index" or args[2].numel() != 1
+
+
+def schema_target(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The tensors an operator writes to."""
+    found: list[Any] = []
+    for index in plan.writes:
+        if index < len(args):
+            value = args[index]
+            found.extend(value if isinstance(value, (list, tuple)) else [value])
+    for name in plan.written_names:
+        value = kwargs.get(name)
+        if value is not None:
+            found.extend(value if isinstance(value, (list, tuple)) else [value])
+    if plan.statistics is not None:
+        mean, variance, training = plan.statistics
+        if len(args) > training and args[training]:
+            found.extend((args[mean], args[variance]))
+    return [t for t in found if isinstance(t, torch.Tensor)]

@@ -1,0 +1,173 @@
+"""`gradguard run [options] script.py args... | -m module args...`: runs a program under the monitor.
+
+The program sees its own `sys.argv`, `sys.path` and `__main__`, as if it had been started by Python. Exit code: that
+of the program if it is not 0; else 1 if something of warning or above was found; 2 if the program cannot be started.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import runpy
+import sys
+import types
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gradguard.findings import Severity
+from gradguard.runtime.faults import trimmed_traceback
+from gradguard.runtime.html import html_report
+from gradguard.runtime.report import RunReport, document, text_report, write_last_run
+from gradguard.runtime.session import Session
+
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs the program named by `argv` (without `gradguard run`) and returns the exit code."""
+    options, words = _parse(argv)
+    root = Path.cwd()
+    if not words and options.module is None:
+        print("gradguard run: name a script, or -m and a module", file=sys.stderr)
+        return 2
+    if options.output is not None and not Path(options.output).absolute().parent.is_dir():
+        print(f"gradguard run: --output {options.output}: no such folder", file=sys.stderr)
+        return 2
+    start: Callable[[], None]
+    if options.module is not None:
+        command: tuple[str, ...] = ("-m", options.module, *words)
+        script = options.module
+        start = _module(options.module, words)
+        always: tuple[str, ...] = ()
+    else:
+        command = tuple(words)
+        script = words[0]
+        try:
+            start = _script(script, words[1:])
+        except OSError as error:
+            print(f"gradguard run: cannot read {script}: {error.strerror or error}", file=sys.stderr)
+            return 2
+        except (SyntaxError, ValueError) as error:
+            print(f"gradguard run: {script} is not valid Python: {error}", file=sys.stderr)
+            return 2
+        always = (os.path.abspath(script),)
+    session = Session(options.light, always)
+    code = _watched(session, start, script)
+    report = RunReport.of(session, command, root)
+    _write(report, options, root)
+    if code:
+        return code
+    loud = any(f.severity.rank <= Severity.WARNING.rank for f in report.findings)
+    return 1 if loud else 0
+
+
+def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    parser = argparse.ArgumentParser(
+        prog="gradguard run",
+        usage="gradguard run [--light] [--format text|json|html] [--output FILE] (script.py | -m module) [args ...]",
+        description="Run a program and report the autograd mistakes that really happen.",
+    )
+    parser.add_argument("--light", action="store_true", help="watch a sample of the passes only; costs less")
+    parser.add_argument("--format", choices=("text", "json", "html"), default="text")
+    parser.add_argument(
+        "--output", metavar="FILE", help="write the report to a file instead of standard error"
+    )
+    own: list[str] = []
+    module: str | None = None
+    rest = list(argv)
+    while rest and rest[0].startswith("-"):
+        word = rest.pop(0)
+        if word == "--":
+            break
+        if word == "-m":
+            if not rest:
+                parser.error("-m needs a module")
+            module = rest.pop(0)
+            break
+        own.append(word)
+        if word in ("--format", "--output") and rest:
+            own.append(rest.pop(0))
+    options = parser.parse_args(own)
+    options.module = module
+    return options, rest
+
+
+def _script(path: str, arguments: list[str]) -> Callable[[], None]:
+    """Raises OSError or SyntaxError if the script cannot be read."""
+    full = os.path.abspath(path)
+    code = compile(Path(full).read_bytes(), full, "exec")
+
+    def start() -> None:
+        sys.argv = [path, *arguments]
+        sys.path[0] = os.path.dirname(full)
+        main_module = types.ModuleType("__main__")
+        main_module.__dict__.update(__file__=full, __builtins__=__builtins__)
+        sys.modules["__main__"] = main_module
+        exec(code, main_module.__dict__)
+
+    return start
+
+
+def _module(name: str, arguments: list[str]) -> Callable[[], None]:
+    def start() -> None:
+        sys.argv = [name, *arguments]
+        sys.path[0] = os.getcwd()
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+
+    return start
+
+
+def _watched(session: Session, start: Callable[[], None], script: str) -> int:
+    """Runs the program; its uncaught exception is printed as Python would print it. Returns its exit code."""
+    if not sys.path:
+        sys.path.append("")
+    session.start(sys._getframe())
+    error: BaseException | None = None
+    try:
+        start()
+    except SystemExit as stop:
+        error = stop
+    except BaseException as raised:
+        error = raised
+    session.stop(error, error.__traceback__ if error is not None else None)
+    if error is None:
+        return 0
+    if isinstance(error, SystemExit):
+        return _exit_code(error)
+    sys.stdout.flush()
+    sys.stderr.write(trimmed_traceback(error, os.path.abspath(script)))
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+
+
+def _exit_code(stop: SystemExit) -> int:
+    if stop.code is None:
+        return 0
+    if isinstance(stop.code, int):
+        return stop.code
+    print(stop.code, file=sys.stderr)
+    return 1
+
+
+def _write(report: RunReport, options: argparse.Namespace, root: Path) -> None:
+    if options.format == "json":
+        text = json.dumps(document(report, root), indent=2, ensure_ascii=False) + "\n"
+    elif options.format == "html":
+        text = html_report(report, root)
+    else:
+        text = text_report(report, root)
+    try:
+        write_last_run(report, root)
+    except OSError as error:
+        print(f"gradguard run: cannot write .gradguard/last-run.json: {error}", file=sys.stderr)
+    if options.output is None:
+        sys.stderr.write(text)
+        return
+    try:
+        Path(options.output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        print(f"gradguard run: cannot write {options.output}: {error}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

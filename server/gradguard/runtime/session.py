@@ -1,0 +1,325 @@
+"""One watched run: puts the parts together and takes them apart again."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType, TracebackType
+from typing import Any
+
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from gradguard.findings import Finding, Limit, Span
+from gradguard.runtime.collect import Findings
+from gradguard.runtime.engine import Engine, Survey
+from gradguard.runtime.faults import Faults
+from gradguard.runtime.frames import Frames, Site
+from gradguard.runtime.functions import Functions
+from gradguard.runtime.gradients import Gradients
+from gradguard.runtime.growth import Growth
+from gradguard.runtime.patches import Patches
+from gradguard.runtime.reads import Reads
+from gradguard.runtime.silent import SilentWrites
+from gradguard.runtime.tape import Call, Tape, Write
+from gradguard.runtime.tracer import Tracer
+from gradguard.runtime.watch import Watch, saved_tensor_hooks_on
+from gradguard.runtime.writers import Writers
+
+# In light mode everything is watched for the first pulses, then one pulse in so many.
+LIGHT_START = 3
+LIGHT_EVERY = 40
+
+
+@dataclass(slots=True)
+class Step:
+    """An optimizer step under way: what its parameters looked like before."""
+
+    site: Site
+    stopped: bool
+    versions: list[tuple[Any, int]] = field(default_factory=list)
+
+
+class Session:
+    """Everything the monitor knows about one run. `start` and `stop` bracket the run; they may be called once."""
+
+    def __init__(self, light: bool = False, always_user: tuple[str, ...] = ()) -> None:
+        self.light = light
+        self.frames = Frames(always_user)
+        self.tape = Tape()
+        self.findings = Findings()
+        self.tracer = Tracer(self.frames)
+        self.writers = Writers(self)
+        self.functions = Functions(self)
+        self.silent_writes = SilentWrites(self)
+        self.gradients = Gradients(self)
+        self.growth = Growth(self)
+        self.reads = Reads(self)
+        self.faults = Faults(self)
+        self.engine = Engine(self)
+        self.engine_code = self.engine.original.__code__
+        self.patches = Patches(self)
+        self.hooks_seen = False
+        self.silent = False
+        self.closed = True
+        self.operators = 0
+        self.seconds = 0.0
+        self.elapsed = 0.0
+        self.limits: dict[str, None] = {}
+        self.troubles: list[str] = []
+        self._local = threading.local()
+        self._steps: list[Step] = []
+        self._handles: list[Any] = []
+        self._thread = threading.get_ident()
+        self._began = 0.0
+
+    # Start and stop
+
+    def start(self, base: FrameType | None) -> None:
+        """`base` is the outermost frame of the watched code. Raises RuntimeError if another session is on."""
+        global _current
+        if _current is not None:
+            raise RuntimeError("the gradguard monitor is already on")
+        _current = self
+        self.frames.base = base
+        self.closed = False
+        self._began = time.perf_counter()
+        self.growth.started = self._began
+        self.engine.install()
+        self.patches.install()
+        self._handles = [
+            register_optimizer_step_pre_hook(self._before_step),
+            register_optimizer_step_post_hook(self._after_step),
+        ]
+        if threading.gettrace() is None:
+            threading.settrace(self._thread_started)
+        self.watch().start()
+
+    def stop(self, error: BaseException | None = None, trace: TracebackType | None = None) -> None:
+        """Ends the watching and draws the conclusions; `error` is what ended the watched code, if anything."""
+        global _current
+        if self.closed:
+            return
+        self.tracer.stop()
+        if threading.gettrace() == self._thread_started:
+            threading.settrace(None)  # type: ignore[arg-type]
+        if not self.watch().stop() and self.watch().on:
+            self.say("Another dispatch mode was left on the stack, so the monitor could not leave it.")
+        self.engine.remove()
+        self.patches.remove()
+        for handle in self._handles:
+            handle.remove()
+        self.elapsed = time.perf_counter() - self._began
+        complete = error is None or isinstance(error, SystemExit)
+        try:
+            with self.silenced():
+                if error is not None and not complete:
+                    self.faults.of_statement(error, trace)
+                self.growth.look()
+                self.growth.finish(complete)
+                self.reads.finish()
+                self.gradients.finish(complete)
+        except Exception as trouble:
+            self.trouble(trouble)
+        self._say_limits(error)
+        self.closed = self.tape.closed = True
+        self.tracer.clean(sys._getframe(1))
+        self.frames.base = None
+        _current = None
+
+    def _say_limits(self, error: BaseException | None) -> None:
+        if isinstance(error, KeyboardInterrupt):
+            self.say("The run was interrupted; what would have come later was not seen.")
+        dynamo = sys.modules.get("torch._dynamo.utils")
+        if dynamo is not None and dynamo.counters["stats"].get("unique_graphs"):
+            self.say(
+                "Regions compiled by torch.compile were run as compiled code: nothing inside them was watched."
+            )
+        if self.silent_writes.sampled:
+            self.say("Large tensors were compared in a sample; a write that misses the sample was not seen.")
+        if self.light:
+            self.say(
+                "Light mode: most passes were not watched, so sites and counts come from a sample of passes."
+            )
+        if self.troubles:
+            self.say(f"The monitor itself failed on {len(self.troubles)} operations and skipped them.")
+
+    # What the parts ask
+
+    def watch(self) -> Watch:
+        """The watch of this thread."""
+        watch = getattr(self._local, "watch", None)
+        if watch is None:
+            watch = self._local.watch = Watch(self)
+        return watch
+
+    @property
+    def in_engine(self) -> bool:
+        return self.engine.depth > 0
+
+    @contextmanager
+    def silenced(self) -> Iterator[None]:
+        """What the monitor computes itself is not watched."""
+        before, self.silent = self.silent, True
+        try:
+            yield
+        finally:
+            self.silent = before
+
+    def user_files(self) -> list[str]:
+        """Files of the user's code that were seen running."""
+        return self.frames.user_files()
+
+    def say(self, limit: str) -> None:
+        self.limits.setdefault(limit)
+
+    def unwatched_backward(self) -> None:
+        self.say(
+            "A backward ran in a thread that was started before the monitor; that thread is not watched."
+        )
+
+    def trouble(self, error: Exception) -> None:
+        """A failure of the monitor must not become one of the script."""
+        if len(self.troubles) < 20:
+            self.troubles.append("".join(traceback.format_exception(error)))
+        if os.environ.get("GRADGUARD_DEBUG"):
+            sys.__stderr__ and print(self.troubles[-1], file=sys.__stderr__)
+
+    def duty(self) -> None:
+        """Light mode: watches the first pulses and then a sample of them."""
+        pulse = self.tape.pulse
+        watch = self.watch()
+        if self._steps or self.in_engine:
+            return
+        if pulse < LIGHT_START or pulse % LIGHT_EVERY == 0:
+            watch.start()
+        else:
+            watch.stop()
+
+    def see_function(self, name: str, result: Any, frame: FrameType) -> None:
+        """A custom Function returned."""
+        watch = self.watch()
+        if not watch.on:
+            return
+        watch.settle()
+        for out in result if isinstance(result, tuple) else (result,):
+            node = getattr(out, "grad_fn", None)
+            if node is not None:
+                hooked = saved_tensor_hooks_on()
+                record = self.tape.record(node, self.frames.site(frame), name, out, hooked)
+                if record is not None and record.saved:
+                    self.silent_writes.see_saved(node, record)
+
+    # Backward
+
+    def before_backward(self, call: Call, found: Survey) -> None:
+        self.gradients.before_backward(found)
+        self.silent_writes.check(call, found.nodes)
+
+    def after_backward(self, call: Call, roots: Any, error: BaseException | None) -> None:
+        records = call.records
+        self.growth.see_retained(call)
+        self.functions.after_backward()
+        if error is not None:
+            call.failed = True
+            with self.silenced():
+                self.faults.of_backward(call, roots, error)
+        roots_used = self.tape.roots
+        for record in records:
+            record.calls += 1
+            if error is None:
+                record.call = call
+                if not call.retain:
+                    self.tape.release(record)
+            place = record.site.root_place
+            if place is not None:
+                use = roots_used.get(hash((id(place.code), place.instruction)))
+                if use is not None:
+                    use.executed += 1
+        call.records = []
+        if error is None:
+            self.growth.after_backward(call)
+
+    # Optimizer steps
+
+    def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if self.closed:
+            return
+        site = self.frames.site(sys._getframe(1))
+        step = Step(site, False)
+        try:
+            self.watch().settle()
+            self.gradients.before_step(optimizer, site)
+            by_storage = self.tape.by_storage
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    entries = by_storage.get(parameter.untyped_storage()._cdata)
+                    if entries:
+                        step.versions.append((parameter, parameter._version))
+                        if group.get("fused") and parameter.grad is not None:
+                            for entry in list(entries):
+                                self.silent_writes.before_write(entry, parameter)
+        except Exception as error:
+            self.trouble(error)
+        closure = kwargs.get("closure") is not None or any(callable(a) for a in args[1:])
+        if not closure and type(optimizer).__module__.startswith("torch."):
+            step.stopped = self.watch().stop()
+        self._steps.append(step)
+
+    def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if self.closed or not self._steps:
+            return
+        step = self._steps.pop()
+        if step.stopped:
+            self.watch().start()
+        try:
+            for parameter, version in step.versions:
+                storage = parameter.untyped_storage()._cdata
+                if parameter._version == version and parameter.grad is None:
+                    continue
+                write = Write(self.tape.tick(), step.site, "step", "optimizer", storage)
+                for entry in self.tape.by_storage.get(storage, ()):
+                    entry.writes.append(write)
+            self.reads.steps += 1
+            self.growth.after_step(step.site)
+        except Exception as error:
+            self.trouble(error)
+
+    def recover(self) -> None:
+        """A step that raised never came to its end: the watch it had stopped is started again."""
+        if self._steps and self._steps[-1].stopped:
+            self._steps.clear()
+            self.watch().start()
+
+    # Threads and processes
+
+    def _thread_started(self, frame: FrameType, event: str, argument: Any) -> None:
+        sys.settrace(None)
+        if not self.closed:
+            self.watch().start()
+
+    def results(self) -> tuple[tuple[Finding, ...], tuple[Limit, ...]]:
+        """Findings in their order, and what the monitor could not see (with no place of its own: line 1)."""
+        path = next(iter(self.user_files()), "")
+        return self.findings.sorted(), tuple(Limit(path, Span(1, 1, 1, 1), text) for text in self.limits)
+
+
+_current: Session | None = None
+
+
+def _after_fork() -> None:
+    """A forked child, such as a worker of a DataLoader, runs unwatched."""
+    session = _current
+    if session is not None and not session.closed:
+        session.watch().stop()
+        session.closed = session.tape.closed = True
+        session.engine.remove()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,271 @@
+"""What is known about the real autograd graph while it lives.
+
+A `Record` stands for one node. It is reachable from the node through a `Mark` in `node.metadata`, a dictionary
+that lives inside the node; when the node dies the mark dies and the record leaves the tape. The tape never holds
+a node or a tensor, so memory is freed exactly when it would be without the monitor.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter, defaultdict, deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from gradguard.runtime.frames import Site
+
+KEY = "gradguard"
+RECENT_WRITES = 20_000
+
+
+class Saved:
+    """One tensor a node saved: which attribute, which memory, at which version.
+
+    writes: later writes to that memory while the node still needed it. snapshot: values before the first write
+    that the version counter may not have seen, None if there was none. owner: a view of the
+    memory, held while lines are traced to see who writes it.
+    """
+
+    __slots__ = (
+        "attribute",
+        "dtype",
+        "index",
+        "leaf",
+        "offset",
+        "owner",
+        "record",
+        "shape",
+        "size",
+        "snapshot",
+        "storage",
+        "stride",
+        "version",
+        "writes",
+    )
+
+    def __init__(self, record: Record, attribute: str, index: int, tensor: Any) -> None:
+        self.record = record
+        self.attribute = attribute
+        self.index = index
+        self.storage: int = tensor.untyped_storage()._cdata
+        self.version: int = -1 if tensor.is_inference() else tensor._version
+        self.leaf: bool = tensor.requires_grad and tensor.is_leaf
+        self.dtype = tensor.dtype
+        self.shape = tuple(tensor.shape)
+        self.stride = tuple(tensor.stride())
+        self.offset: int = tensor.storage_offset()
+        self.size: int = tensor.numel() * tensor.element_size()
+        self.writes: list[Write] = []
+        self.snapshot: Any = None
+        self.owner: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write to memory: `kind` is inplace, optimizer, hook, function-forward, function-backward, statistics, or host.
+
+    `through` says how the memory was reached, empty if by the tensor itself. `line` is where a host write was seen.
+    """
+
+    sequence: int
+    site: Site
+    op: str
+    kind: str
+    storage: int
+    through: str = ""
+    line: tuple[str, int] | None = None
+
+
+class Record:
+    """One node: which op made it, where, what it saved, and which backward ran it."""
+
+    __slots__ = (
+        "alive",
+        "bytes",
+        "call",
+        "calls",
+        "hooked",
+        "op",
+        "out",
+        "pulse",
+        "released",
+        "saved",
+        "sequence",
+        "site",
+    )
+
+    def __init__(self, site: Site, op: str, sequence: int, pulse: int, out: Any, hooked: bool) -> None:
+        self.site = site
+        self.op = op
+        self.sequence = sequence
+        self.pulse = pulse
+        self.out = out
+        self.hooked = hooked
+        self.saved: tuple[Saved, ...] = ()
+        self.bytes = 0
+        self.call: Call | None = None
+        self.calls = 0
+        self.released = False
+        self.alive = True
+
+
+@dataclass(slots=True)
+class Call:
+    """One run of the engine."""
+
+    number: int
+    site: Site
+    retain: bool
+    create: bool
+    accumulate: bool
+    records: list[Record] = field(default_factory=list)
+    failed: bool = False
+
+
+class Mark:
+    """Dies with its node."""
+
+    __slots__ = ("record", "tape")
+
+    def __init__(self, record: Record, tape: Tape) -> None:
+        self.record = record
+        self.tape = tape
+
+    def __del__(self) -> None:
+        self.tape.forget(self.record)
+
+
+class Tape:
+    """All live records, indexed by the memory they saved."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self.sequence = 0
+        self.pulse = 0
+        self.live: dict[int, Record] = {}
+        self.live_bytes = 0
+        self.by_storage: dict[int, list[Saved]] = defaultdict(list)
+        self.alive_per_pulse: Counter[int] = Counter()
+        self.recent: deque[Write] = deque(maxlen=RECENT_WRITES)
+        self.suspects: dict[int, Saved] = {}
+        self.roots: dict[int, RootUse] = {}
+        self._names: dict[type, tuple[str, ...]] = {}
+
+    def tick(self) -> int:
+        self.sequence += 1
+        return self.sequence
+
+    def record(self, node: Any, site: Site, op: str, out: Any, hooked: bool) -> Record | None:
+        """Starts the record of a node, or returns None if the node already has one."""
+        metadata = node.metadata
+        if KEY in metadata:
+            return None
+        record = Record(site, op, self.tick(), self.pulse, weakref.ref(out), hooked)
+        metadata[KEY] = Mark(record, self)
+        self.live[id(record)] = record
+        self.alive_per_pulse[self.pulse] += 1
+        if site.root is not None:
+            place = site.places[site.root]
+            key = hash((id(place.code), place.instruction))
+            use = self.roots.get(key)
+            if use is None:
+                use = self.roots[key] = RootUse(site)
+            use.recorded += 1
+        if not hooked:
+            self._see_saved(node, record)
+        return record
+
+    def _see_saved(self, node: Any, record: Record) -> None:
+        saved: list[Saved] = []
+        for name in self.saved_names(node):
+            value = getattr(node, name)
+            if isinstance(value, torch.Tensor):
+                saved.append(Saved(record, name, -1, value))
+            elif isinstance(value, (tuple, list)):
+                saved.extend(
+                    Saved(record, name, i, item)
+                    for i, item in enumerate(value)
+                    if isinstance(item, torch.Tensor)
+                )
+        if not saved:
+            return
+        if getattr(node, "_saved_training", False) and "BatchNorm" in type(node).__name__:
+            # In training, backward recomputes from the batch; running statistics are saved but not read.
+            saved = [s for s in saved if "running" not in s.attribute]
+        record.saved = tuple(saved)
+        for entry in saved:
+            self.by_storage[entry.storage].append(entry)
+            if not entry.leaf:
+                record.bytes += entry.size
+        self.live_bytes += record.bytes
+
+    def saved_names(self, node: Any) -> tuple[str, ...]:
+        """Attributes of the node that may hold saved tensors."""
+        kind = type(node)
+        names = self._names.get(kind)
+        if names is None:
+            if isinstance(node, torch.autograd.function.FunctionCtx):
+                names = ("saved_tensors",)
+            else:
+                raw = {n.removeprefix("_raw") for n in dir(kind) if n.startswith("_raw_saved_")}
+                names = tuple(sorted(n for n in raw if hasattr(kind, n)))
+            self._names[kind] = names
+        return names
+
+    def release(self, record: Record) -> None:
+        """The engine freed what the node had saved."""
+        if record.released:
+            return
+        record.released = True
+        self.live_bytes -= record.bytes
+        self._unindex(record)
+
+    def forget(self, record: Record) -> None:
+        """The node died."""
+        if self.closed or not record.alive:
+            return
+        record.alive = False
+        self.live.pop(id(record), None)
+        left = self.alive_per_pulse[record.pulse] - 1
+        if left:
+            self.alive_per_pulse[record.pulse] = left
+        else:
+            del self.alive_per_pulse[record.pulse]
+        if not record.released:
+            self.live_bytes -= record.bytes
+            self._unindex(record)
+
+    def _unindex(self, record: Record) -> None:
+        for entry in record.saved:
+            entries = self.by_storage.get(entry.storage)
+            if entries is not None:
+                if entry in entries:
+                    entries.remove(entry)
+                if not entries:
+                    del self.by_storage[entry.storage]
+            self.suspects.pop(id(entry), None)
+            entry.snapshot = entry.owner = None
+
+
+@dataclass(slots=True)
+class RootUse:
+    """How often the graphs of one module call in the user's code were recorded, and how often run backward."""
+
+    site: Site
+    recorded: int = 0
+    executed: int = 0
+    calls: int = 0
+
+
+def record_of(node: Any) -> Record | None:
+    """The record of a node, None if it was made while nobody watched."""
+    mark = node.metadata.get(KEY)
+    return None if mark is None else mark.record
+
+
+def saved_value(node: Any, entry: Saved) -> Any:
+    """The tensor a node saved. Raises RuntimeError as torch does: modified in place, or freed."""
+    value = getattr(node, entry.attribute)
+    return value if entry.index < 0 else value[entry.index]

@@ -1,0 +1,195 @@
+"""The dispatch mode that sees every operator of the watched code.
+
+It runs below autograd, so grad mode, version counters and saved tensors are what they would be without it. It
+keeps no tensor: results are remembered weakly until the next operator, when autograd has given them their node.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from time import perf_counter
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
+
+from gradguard.runtime import plans
+from gradguard.runtime.frames import Site
+from gradguard.runtime.plans import Plan, plan_for
+from gradguard.runtime.tape import Write
+
+if TYPE_CHECKING:
+    from gradguard.runtime.session import Session
+
+MOST_RESULTS = 4
+_top_hooks = torch._C._autograd._top_saved_tensors_default_hooks
+_is_grad_enabled = torch.is_grad_enabled
+Tensor = torch.Tensor
+DETACH = torch.ops.aten.detach.default
+
+
+def saved_tensor_hooks_on() -> bool:
+    """Whether somebody packs saved tensors, as checkpointing does: looking at them would run that code."""
+    return _top_hooks(False) is not None
+
+
+class Watch(TorchDispatchMode):  # type: ignore[misc]
+    """One thread's eyes. `on` tells whether it is on this thread's mode stack."""
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        # Compiled regions must be compiled as if nobody watched.
+        return True
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+        self.on = False
+        self.plans: dict[Any, Plan] = {}
+        self.pending: list[tuple[weakref.ref[Any], Site, str, bool]] = []
+
+    def start(self) -> None:
+        if not self.on:
+            self.__enter__()
+            self.on = True
+
+    def stop(self) -> bool:
+        """Whether the watch was on and could be taken off; another mode on top of it makes it stay."""
+        if not self.on:
+            return False
+        self.settle()
+        if _get_current_dispatch_mode() is not self:
+            return False
+        self.__exit__(None, None, None)
+        self.on = False
+        return True
+
+    def settle(self) -> None:
+        """Gives the last results their records."""
+        if self.pending:
+            try:
+                self._flush()
+            except Exception as error:
+                self.session.trouble(error)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        session = self.session
+        if session.closed or session.silent:
+            return func(*args, **(kwargs or {}))
+        plan = self.plans.get(func)
+        note: tuple[Site, bool] | None = None
+        began = perf_counter()
+        try:
+            # While autograd saves a result it detaches it; the node is not complete before that.
+            if self.pending and func is not DETACH:
+                self._flush()
+            if plan is None:
+                plan = self.plans[func] = plan_for(func)
+            session.operators += 1
+            note = self._before(plan, args, kwargs or {})
+        except Exception as error:
+            session.trouble(error)
+        session.seconds += perf_counter() - began
+        result = func(*args, **(kwargs or {}))
+        if note is not None and plan is not None:
+            self._after(plan, note, args, result)
+        return result
+
+    def _before(self, plan: Plan, args: Any, kwargs: dict[str, Any]) -> tuple[Site, bool] | None:
+        """Looks at an operator before it runs. Returns its site if autograd will record it."""
+        session = self.session
+        frame = sys._getframe(2)
+        if plan.reads_host or (plan.masked and plans.masks_read(plan, args)):
+            session.reads.see(plan, kwargs, args, frame)
+        if not session.reads.steps and not session.in_engine:
+            session.reads.see_pass(plan, frame)
+        needs = self._needs_grad(plan, args)
+        if plan.drops or plan.lifts:
+            session.gradients.see_drop(plan, args, needs, frame)
+        site: Site | None = None
+        if plan.writes or plan.written_names or plan.statistics is not None:
+            site = session.frames.site(frame)
+            self._see_writes(plan, args, kwargs, site, frame)
+        if not needs:
+            if not session.in_engine:
+                session.gradients.see_alias_reads(plan, args, frame)
+            return None
+        if not _is_grad_enabled():
+            if not session.in_engine:
+                session.gradients.see_use_without_grad(plan, args, frame)
+            return None
+        if site is None:
+            site = session.frames.site(frame)
+        if site.root is not None:
+            session.growth.see_root(site, plan.name)
+        return (site, saved_tensor_hooks_on())
+
+    def _needs_grad(self, plan: Plan, args: Any) -> bool:
+        count = len(args)
+        for index in plan.positions:
+            if index < count:
+                value = args[index]
+                if isinstance(value, Tensor) and value.requires_grad:
+                    return True
+        for index in plan.lists:
+            if index < count:
+                for value in args[index] or ():
+                    if isinstance(value, Tensor) and value.requires_grad:
+                        return True
+        return False
+
+    def _after(self, plan: Plan, note: tuple[Site, bool], args: Any, result: Any) -> None:
+        site, hooked = note
+        pending = self.pending
+        name = plan.name
+        if isinstance(result, Tensor):
+            pending.append((weakref.ref(result), site, name, hooked))
+        elif isinstance(result, (tuple, list)):
+            for item in result[:MOST_RESULTS]:
+                if isinstance(item, Tensor):
+                    pending.append((weakref.ref(item), site, name, hooked))
+        for index in plan.writes:
+            target = args[index]
+            if isinstance(target, Tensor) and target._is_view():
+                # A write through a view gives the base a new node.
+                pending.append((weakref.ref(target._base), site, name, hooked))
+
+    def _flush(self) -> None:
+        pending, self.pending = self.pending, []
+        record = self.session.tape.record
+        for reference, site, name, hooked in pending:
+            out = reference()
+            if out is None:
+                continue
+            node = out.grad_fn
+            if node is None:
+                continue
+            made = record(node, site, name, out, hooked)
+            if made is not None and made.saved:
+                self.session.silent_writes.see_saved(node, made)
+
+    def _see_writes(
+        self, plan: Plan, args: Any, kwargs: dict[str, Any], site: Site, frame: FrameType
+    ) -> None:
+        session = self.session
+        tape = session.tape
+        targets = plans.schema_target(plan, args, kwargs)
+        for target in targets:
+            storage = target.untyped_storage()._cdata
+            entries = tape.by_storage.get(storage)
+            if not entries and not session.in_engine:
+                if not _is_grad_enabled():
+                    session.functions.see_forward_write(target, plan, frame)
+                tape.recent.append(Write(tape.tick(), site, plan.name, "inplace", storage))
+                continue
+            write = session.writers.describe(plan, target, storage, site, frame)
+            tape.recent.append(write)
+            if session.in_engine:
+                session.functions.see_engine_write(write, target, frame)
+            for entry in list(entries or ()):
+                entry.writes.append(write)
+                session.silent_writes.before_write(entry, target)
