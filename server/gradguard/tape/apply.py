@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from gradguard.ops.model import Alias, AliasKind, Condition, Form, Kind, Op, Param
-from gradguard.tape import graphs, holders, machine, shapes
+from gradguard.tape import graphs, holders, layout, machine, shapes, sizes
 from gradguard.tape.coerce import as_tensor, constant, is_number
 from gradguard.tape.domain import Cut, Node, Place, Tensor, Tri, both, either
 from gradguard.tape.events import InputRewritten, WriteFact
@@ -246,6 +246,8 @@ def apply(
         _save(run, node, form, bound, place)
     written: set[int] = set()
     for tensor, w, sure in targets:
+        if name.strip("_") in INPLACE_VIEWS:
+            layout.view(name, tensor, bound.values, tensor)
         how = "out" if w.role == "out" else kind if w.counted else "statistics"
         machine.write(
             run,
@@ -270,6 +272,10 @@ def apply(
     if node is not None:
         _save_results(run, node, form, bound, result, place)
     return result
+
+
+INPLACE_VIEWS = frozenset({"t", "transpose", "swapaxes", "swapdims", "unsqueeze", "squeeze"})
+"""In-place ops that change sizes and strides, not numbers."""
 
 
 def _cuts(run: Run, inputs: list[Tensor], bound: Bound) -> frozenset[Cut]:
@@ -404,8 +410,8 @@ def _results(
         count = shapes.list_length(op.name, bound.values)
         alias = form.aliases[0] if form.aliases else None
         made = tuple(
-            _result(run, op, form, "result", bound, place, node, needs, name, alias)
-            for _ in range(count or 3)
+            _result(run, op, form, "result", bound, place, node, needs, name, alias, index=index)
+            for index in range(count or 3)
         )
         return TupleV(made, open=count is None)
     made_all = []
@@ -455,14 +461,17 @@ def _result(
     alias: Alias | None,
     *,
     sure: bool = True,
+    index: int | None = None,
 ) -> Tensor:
     if alias is not None:
         source = bound.tensors(alias.of)
         if source:
             view = machine.make_view(run, source[0], name, place, multi=alias.multi, sure=sure)
-            shapes.infer(op.name, view, bound.values, source[0])
-            if alias.expands:
-                view.expanded = either(source[0].expanded, shapes.expands(source[0], view))
+            shapes.result_dtype(op.name, view, bound.values)
+            if index is None:
+                layout.view(op.name, view, bound.values, source[0])
+            else:
+                layout.piece(op.name, view, bound.values, source[0], index)
             return view
     made = run.tensor(place)
     if role not in form.nondifferentiable and needs is not False:
@@ -476,7 +485,13 @@ def _result(
         for t in bound.tensors(param.name)
     ]
     shapes.like(made, tensors, differentiable=role not in form.nondifferentiable)
-    shapes.infer(op.name, made, bound.values, tensors[0] if tensors else None)
+    shapes.result_dtype(op.name, made, bound.values)
+    shape = (
+        sizes.result_shape(op, form, bound.values, bool(op.inplace_of))
+        if role in ("result", "result0")
+        else None
+    )
+    layout.fresh(made, shape, tensors)
     made.sure = all(t.sure for t in tensors) if tensors else True
     return made
 

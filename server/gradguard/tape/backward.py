@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gradguard.tape import layout
 from gradguard.tape.domain import Node, Place, Saved, Tensor, Tri, Write, current_node
 from gradguard.tape.events import (
     BrokenGraph,
@@ -267,7 +268,8 @@ def _accumulate(run: Run, leaf: Tensor, place: Place) -> None:
     if leaf.grad is None:
         made = run.tensor(place)
         made.grad_owner = leaf
-        made.dtype, made.device, made.shape = leaf.dtype, leaf.device, leaf.shape
+        made.dtype, made.device = leaf.dtype, leaf.device
+        layout.fresh(made, leaf.shape, [])
         made.source = "grad"
         leaf.grad = made
         return

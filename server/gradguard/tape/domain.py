@@ -193,6 +193,7 @@ class Tensor:
         "shape",
         "source",
         "stored_at",
+        "strides",
         "sure",
         "view_op",
         "view_version",
@@ -218,6 +219,7 @@ class Tensor:
         self.device: str | None = None
         self.dtype: str | None = None
         self.shape: tuple[object, ...] | None = None
+        self.strides: tuple[int, ...] | None = None
         self.contiguous: Tri = True
         self.parameter = False
         self.grad: object = None

@@ -135,7 +135,7 @@ def share(run: Run, of: Tensor, place: Place, source: str, *, counter: bool) -> 
     """`detach()` (shares the counter) or `.data` (has one of its own): same memory, no history."""
     made = run.tensor(place, memory=of.memory, counter=of.counter if counter else Version())
     made.inference = of.inference
-    made.dtype, made.device, made.shape = of.dtype, of.device, of.shape
+    made.dtype, made.device, made.shape, made.strides = of.dtype, of.device, of.shape, of.strides
     made.contiguous, made.expanded = of.contiguous, of.expanded
     made.alias_sure = of.alias_sure
     made.sure = of.sure
@@ -192,7 +192,7 @@ def check_write(run: Run, target: Tensor, needs: Tri, fact: WriteFact, certain: 
 
     if target.inference and not run.modes.inference:
         return refuse("inference", target.inference is True, target.created)
-    if target.expanded and fact.kind not in ("step", "numpy"):
+    if target.expanded and fact.kind not in ("step", "numpy") and fact.op not in OVERLAP_ALLOWED:
         return refuse("expanded", target.expanded is True and target.alias_sure, target.created)
     if needs is False or run.modes.grad is False or run.modes.inference:
         return True
@@ -218,6 +218,10 @@ def check_write(run: Run, target: Tensor, needs: Tri, fact: WriteFact, certain: 
             return _maybe_leaf(target) or refuse("leaf", False, target.created)
         return refuse("leaf", sure, target.created)
     return True
+
+
+OVERLAP_ALLOWED = frozenset({"zero_", "fill_"})
+"""Writes that give every element the same value: torch lets them pass on overlapping memory."""
 
 
 def _maybe_leaf(target: Tensor) -> bool:

@@ -6,12 +6,14 @@ import ast
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from gradguard.tape import attributes, lifetime, machine, reads, torchcalls
+from gradguard.tape import attributes, layout, lifetime, machine, reads, torchcalls
 from gradguard.tape.apply import Call
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
+from gradguard.tape.sizes import known
+from gradguard.tape.strides import Shape
 from gradguard.tape.values import ArrayV, DictV, Instance, ListV, Sym, TupleV, Value, tensors_in
 
 
@@ -164,8 +166,7 @@ def tensor_get(run: Run, frame: Frame, owner: Tensor, index: Value, node: ast.Su
         made = machine.make_view(
             run, owner, "select" if len(parts) == 1 else "slice", place, sure=view is True
         )
-        made.shape = _indexed(owner.shape, parts)
-        made.contiguous = True if owner.contiguous is True and _leading(parts) else None
+        _lay_out(made, owner, parts)
         for part in parts:
             if isinstance(part, Tensor):
                 reads.host_read(run, frame, node, "index", part, implicit=True)
@@ -204,30 +205,52 @@ def _is_mask(part: Value) -> bool:
     return isinstance(part, Tensor) and part.dtype in ("bool", "uint8")
 
 
-def _indexed(shape: tuple[object, ...] | None, parts: tuple[Value, ...]) -> tuple[object, ...] | None:
-    if shape is None or any(part is Ellipsis for part in parts):
-        return None
-    sizes: list[object] = []
-    at = 0
+def _lay_out(made: Tensor, owner: Tensor, parts: tuple[Value, ...]) -> None:
+    """Sizes and strides after indexing with integers, slices, None and Ellipsis."""
+    sizes, steps = known(owner), owner.strides
+    laid = _indexed(sizes, steps, parts) if sizes is not None and steps is not None else None
+    if laid is not None:
+        layout.lay_out(made, *laid)
+        return
+    made.contiguous = True if owner.contiguous is True and _leading(parts) else None
+    if owner.expanded is not False:
+        made.expanded = None
+
+
+def _indexed(sizes: Shape, steps: Shape, parts: tuple[Value, ...]) -> tuple[Shape, Shape] | None:
+    used = sum(part is not None and part is not Ellipsis for part in parts)
+    filled: list[Value] = []
     for part in parts:
+        if part is Ellipsis:
+            filled.extend([SliceV()] * (len(sizes) - used))
+        else:
+            filled.append(part)
+    new_sizes: list[int] = []
+    new_steps: list[int] = []
+    at = 0
+    for part in filled:
         if part is None:
-            sizes.append(1)
+            new_sizes.append(1)
+            new_steps.append(steps[at] * sizes[at] if at < len(sizes) else 1)
             continue
-        if at >= len(shape):
+        if at >= len(sizes):
             return None
         if isinstance(part, SliceV):
-            sizes.append(_slice_size(shape[at], part))
+            size = _slice_size(sizes[at], part)
+            if size is None:
+                return None
+            new_sizes.append(size)
+            new_steps.append(steps[at] * (part.step if isinstance(part.step, int) else 1))
         at += 1
-    return (*sizes, *shape[at:])
+    return (*new_sizes, *sizes[at:]), (*new_steps, *steps[at:])
 
 
-def _slice_size(size: object, part: SliceV) -> object:
+def _slice_size(size: int, part: SliceV) -> int | None:
     bounds = (part.lower, part.upper, part.step)
-    if not isinstance(size, int) or any(
-        not (b is None or (isinstance(b, int) and not isinstance(b, bool))) for b in bounds
+    if (
+        any(not (b is None or (isinstance(b, int) and not isinstance(b, bool))) for b in bounds)
+        or part.step == 0
     ):
-        return None
-    if part.step == 0:
         return None
     return len(range(*slice(*bounds).indices(size)))
 

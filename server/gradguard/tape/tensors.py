@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from gradguard.tape import graphs, machine, reads, shapes, torchcalls
+from gradguard.tape import graphs, layout, machine, reads, shapes, torchcalls
 from gradguard.tape.apply import Call
 from gradguard.tape.backward import backward, check_root
 from gradguard.tape.domain import Tensor, Write, both
@@ -65,7 +65,7 @@ def attribute(run: Run, frame: Frame, owner: Tensor, name: str, node: ast.AST) -
             if made is not torchcalls.MISSING:
                 return made
         view = machine.make_view(run, owner, name, run.place(frame, node))
-        shapes.infer(f"Tensor.{name}", view, {}, owner)
+        layout.view(f"Tensor.{name}", view, {}, owner)
         return view
     return BuiltinMethod(owner, name)
 
@@ -249,7 +249,7 @@ def _number(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) ->
     name = call.name
     if name in ("dim", "ndimension") and owner.shape is not None:
         return len(owner.shape)
-    total = shapes.product(owner.shape) if name in ("numel", "nelement") else None
+    total = layout.product(owner.shape) if name in ("numel", "nelement") else None
     return total if total is not None else Sym((name, owner.number), "int")
 
 
@@ -310,7 +310,7 @@ def _to(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Val
         if needs is not False:
             made.node = machine.record(run, name, call.place, (owner,), certain=needs is True)
             made.requires_grad, made.leaf = needs, False if needs else None
-    made.shape = owner.shape
+    made.shape, made.strides, made.contiguous = owner.shape, owner.strides, owner.contiguous
     made.sure = owner.sure
     made.source = owner.source
     made.dtype = shapes.dtype_of(values.get("dtype")) or shapes.cast_target(name) or owner.dtype

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import machine, tensors
+from gradguard.tape import layout, machine, tensors
 from gradguard.tape.apply import Call
 from gradguard.tape.backward import backward, check_root
 from gradguard.tape.coerce import as_tensor
@@ -60,7 +60,8 @@ def _grad(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     for source in wanted_inputs:
         gradient = run.tensor(call.place)
         if source is not None:
-            gradient.dtype, gradient.device, gradient.shape = source.dtype, source.device, source.shape
+            gradient.dtype, gradient.device = source.dtype, source.device
+            layout.fresh(gradient, source.shape, [])
         gradient.source = "grad"
         gradient.sure = False
         if create is not False and run.modes.grad is not False:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import graphs, machine, reads, shapes
+from gradguard.tape import graphs, layout, machine, reads, shapes
 from gradguard.tape.apply import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
@@ -58,7 +58,7 @@ def _sized(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
             if isinstance(fill, Tensor):
                 reads.host_read(run, frame, node, "size", fill, implicit=True)
     size = call.kwargs.get("size", args[0] if len(args) == 1 else TupleV(tuple(args)))
-    made.shape = _sizes(size)
+    layout.fresh(made, _sizes(size), [])
     for tensor in tensors_in(size):
         reads.host_read(run, frame, node, "size", tensor, implicit=True)
     return options(run, made, call)
@@ -87,8 +87,10 @@ def _counted(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         if any(isinstance(a, float) for a in call.args):
             made.dtype = "float32"
     made.shape = (None, None) if name in ("eye", "tril_indices", "triu_indices") else (None,)
+    if name == "eye" and call.args and all(isinstance(a, int) for a in call.args):
+        layout.fresh(made, (call.args[0], call.args[-1]), [])
     if name == "arange" and len(call.args) == 1 and isinstance(call.args[0], int):
-        made.shape = (call.args[0],)
+        layout.fresh(made, (call.args[0],), [])
     for value in call.args:
         for tensor in tensors_in(value):
             reads.host_read(run, frame, node, "size", tensor, implicit=True)
@@ -101,8 +103,8 @@ def _like(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     made = run.tensor(call.place)
     tensor = source.tensor if isinstance(source, Sym) else source
     if isinstance(tensor, Tensor):
-        made.dtype, made.device, made.shape = tensor.dtype, tensor.device, tensor.shape
-        made.contiguous = True if tensor.contiguous is True else None
+        made.dtype, made.device = tensor.dtype, tensor.device
+        layout.fresh(made, tensor.shape, [tensor])
     elif isinstance(source, Sym):
         made.device = None
     device, made.device = made.device, None
@@ -116,7 +118,7 @@ def new_like(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -
     """`x.new_zeros(...)`: dtype and device of `x`."""
     made = run.tensor(call.place)
     made.dtype, made.device = owner.dtype, owner.device
-    made.shape = _sizes(call.args[0] if len(call.args) == 1 else TupleV(tuple(call.args)))
+    layout.fresh(made, _sizes(call.args[0] if len(call.args) == 1 else TupleV(tuple(call.args))), [])
     if "device" in call.kwargs or "dtype" in call.kwargs or "requires_grad" in call.kwargs:
         device = made.device
         options(run, made, call)
@@ -129,7 +131,8 @@ def new_like(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -
 def _tensor(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     source = call.get(0, "data")
     made = run.tensor(call.place)
-    made.dtype, made.shape = _literal(source)
+    made.dtype, shape = _literal(source)
+    layout.fresh(made, shape, [])
     cut = tensors_in(source)
     for tensor in cut:
         reads.host_read(run, frame, node, "tensor", tensor, implicit=True)
@@ -190,9 +193,10 @@ def _wrap(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         "DoubleTensor": "float64",
     }.get(name, "float32")
     if name in ("as_tensor", "asarray"):
-        made.dtype, made.shape = _literal(source)
+        made.dtype, shape = _literal(source)
+        layout.fresh(made, shape, [])
     elif all(isinstance(a, int) for a in call.args) and name.endswith("Tensor"):
-        made.shape = tuple(call.args)
+        layout.fresh(made, tuple(call.args), [])
     if any(t.requires_grad is not False for t in tensors_in(source)):
         made.source = "rewrapped"
         made.cuts = graphs.cut_off(tensors_in(source), call.place, call.name, machine.source_text(node))

@@ -360,13 +360,34 @@ def complete(module: Instance) -> bool:
     return True
 
 
-def _names(module: Instance) -> dict[int, str]:
-    names: dict[int, str] = {}
-    for one in modules_of(module):
+def names(module: Instance) -> dict[int, str]:
+    """Dotted name of each parameter and buffer below a module, by the tensor's number."""
+    found: dict[int, str] = {}
+    for prefix, one in paths_of(module):
         for key, value in one.attributes.items():
             if isinstance(value, Tensor):
-                names.setdefault(value.number, key)
-    return names
+                found.setdefault(value.number, f"{prefix}{key}")
+    return found
+
+
+def paths_of(
+    module: Instance, prefix: str = "", seen: set[int] | None = None
+) -> Iterator[tuple[str, Instance]]:
+    """(dotted prefix, module) of the module itself and everything below it."""
+    seen = set() if seen is None else seen
+    if id(module) in seen:
+        return
+    seen.add(id(module))
+    yield prefix, module
+    children = module.attributes.get("__children__")
+    members = [(key, value) for key, value in module.attributes.items() if key != "__children__"]
+    if isinstance(children, ListV):
+        members.extend((str(index), value) for index, value in enumerate(children.items))
+    elif isinstance(children, DictV):
+        members.extend((str(key), value) for key, value in children.items.values())
+    for key, value in members:
+        if isinstance(value, Instance) and _is_module(value):
+            yield from paths_of(value, f"{prefix}{key}.", seen)
 
 
 def _parameters(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
@@ -374,8 +395,8 @@ def _parameters(run: Run, frame: Frame, module: Instance, call: Call, node: ast.
 
 
 def _named_parameters(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    names = _names(module)
-    items: list[Value] = [TupleV((names.get(p.number, "weight"), p)) for p in parameters(module)]
+    known = names(module)
+    items: list[Value] = [TupleV((known.get(p.number, "weight"), p)) for p in parameters(module)]
     if not items and not complete(module):
         items = [TupleV((run.fresh("str"), _new_parameter(run, call.place, "parameter")))]
     return ListV(items, open=not complete(module), kind="parameters")
@@ -517,12 +538,12 @@ def _apply(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) 
 
 
 def _state_dict(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    names = _names(module)
+    known = names(module)
     items: dict[object, tuple[Value, Value]] = {}
     for one in modules_of(module):
         for value in one.attributes.values():
             if isinstance(value, Tensor):
-                key = names.get(value.number, "weight") + str(value.number)
+                key = known.get(value.number, str(value.number))
                 items[key] = (key, machine.share(run, value, call.place, "state_dict", counter=True))
     return DictV(items, open=True)
 
@@ -581,6 +602,40 @@ def _wrapped(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         )
         return made
     return module
+
+
+@torch_function("torch.func.functional_call", "torch.nn.utils.stateless.functional_call")
+def _functional_call(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    """Calls the module with other tensors in the place of its parameters."""
+    module, given, args = (
+        call.get(0, "module"),
+        call.get(1, "parameter_and_buffer_dicts"),
+        call.get(2, "args"),
+    )
+    if not isinstance(module, Instance):
+        return run.fresh()
+    passed = list(args.items) if isinstance(args, TupleV) else [] if args is None else [args]
+    dicts = (
+        [given]
+        if isinstance(given, DictV)
+        else list(given.items)
+        if isinstance(given, (TupleV, ListV))
+        else []
+    )
+    replaced: list[tuple[Instance, str, Value]] = []
+    homes = {f"{prefix}{key}": (one, key) for prefix, one in paths_of(module) for key in list(one.attributes)}
+    for one in dicts:
+        for name, value in one.items.values() if isinstance(one, DictV) else ():
+            home = homes.get(name) if isinstance(name, str) else None
+            if home is not None:
+                replaced.append((home[0], home[1], home[0].attributes[home[1]]))
+                home[0].attributes[home[1]] = value
+    try:
+        inner = Call(passed, {}, call.place, [None for _ in passed], {})
+        return call_module(run, frame, module, inner, node)
+    finally:
+        for owner, key, value in reversed(replaced):
+            owner.attributes[key] = value
 
 
 @torch_function("torch.nn.utils.parameters_to_vector")

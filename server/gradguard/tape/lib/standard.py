@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import graphs, machine, reads
+from gradguard.tape import graphs, layout, machine, reads
 from gradguard.tape.apply import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
@@ -88,7 +88,8 @@ def _copied(run: Run, value: Value, call: Call, done: dict[int, Value], deep: bo
         if not deep:
             return value
         made = run.tensor(call.place)
-        made.dtype, made.device, made.shape = value.dtype, value.device, value.shape
+        made.dtype, made.device = value.dtype, value.device
+        layout.fresh(made, value.shape, [])
         made.parameter, made.requires_grad, made.leaf = value.parameter, value.requires_grad, True
         made.bound_name, made.source = value.bound_name, value.source
         done[id(value)] = made

@@ -1,0 +1,305 @@
+"""Where a tensor's elements lie: sizes, strides, contiguity and overlap of views and fresh results."""
+
+from __future__ import annotations
+
+from gradguard.tape import strides
+from gradguard.tape.domain import Tensor, Tri
+from gradguard.tape.sizes import known
+from gradguard.tape.strides import Shape
+from gradguard.tape.values import ListV, TupleV, Value
+
+Values = dict[str, Value]
+
+
+def lay_out(made: Tensor, shape: tuple[object, ...] | None, steps: Shape | None) -> None:
+    """Set sizes and strides, and what follows from them."""
+    made.shape = shape
+    made.strides = steps
+    sizes = known(made)
+    if sizes is not None and steps is not None and len(sizes) == len(steps):
+        made.contiguous = strides.is_contiguous(sizes, steps)
+        made.expanded = strides.overlaps(sizes, steps)
+    else:
+        made.strides = None
+
+
+def fresh(made: Tensor, shape: tuple[object, ...] | None, tensors: list[Tensor]) -> None:
+    """A result with memory of its own.
+
+    Ops on contiguous tensors give contiguous ones; an op on one dense permuted tensor keeps its strides.
+    """
+    made.shape = shape
+    sizes = known(made)
+    if all(t.contiguous is True for t in tensors):
+        made.contiguous = True
+        made.strides = strides.contiguous_strides(sizes) if sizes is not None else None
+        return
+    made.contiguous = None
+    if (
+        len(tensors) == 1
+        and tensors[0].strides is not None
+        and sizes is not None
+        and sizes == known(tensors[0])
+    ):
+        steps = tensors[0].strides
+        order = sorted(range(len(sizes)), key=lambda i: -steps[i])
+        dense = strides.contiguous_strides(tuple(sizes[i] for i in order))
+        if dense == tuple(steps[i] for i in order):
+            lay_out(made, sizes, steps)
+
+
+def view(op: str, made: Tensor, values: Values, source: Tensor) -> None:
+    """Sizes and strides of a view of `source`."""
+    name = op.rpartition(".")[2].strip("_")
+    sizes, steps = known(source), source.strides
+    made.strides = None
+    if sizes is None or steps is None:
+        made.shape = _shape_only(name, values, source)
+        made.contiguous = True if source.contiguous is True and name in _KEEPS_CONTIGUOUS else None
+        if name in _EXPANDS:
+            made.expanded = None
+        return
+    laid = _laid_out(name, values, sizes, steps)
+    if laid is None:
+        made.shape = None
+        made.contiguous = None
+        made.expanded = None if name in _EXPANDS or source.expanded is not False else source.expanded
+        return
+    lay_out(made, *laid)
+
+
+_EXPANDS = frozenset({"expand", "expand_as", "broadcast_to"})
+_KEEPS_CONTIGUOUS = frozenset({
+    "view", "reshape", "flatten", "ravel", "contiguous", "unflatten", "view_as", "reshape_as", "squeeze", "unsqueeze", "alias",
+})  # fmt: skip
+
+
+def _shape_only(name: str, values: Values, source: Tensor) -> tuple[object, ...] | None:
+    if name in ("view", "reshape", "expand", "broadcast_to"):
+        return sizes_of(values.get("size", values.get("shape", values.get("sizes"))))
+    if name in ("t", "T") and source.shape is not None and len(source.shape) <= 2:
+        return source.shape[::-1]
+    if name in ("contiguous", "alias"):
+        return source.shape
+    return None
+
+
+def _laid_out(name: str, values: Values, sizes: Shape, steps: Shape) -> tuple[Shape, Shape] | None:
+    rank = len(sizes)
+    if name in ("view", "reshape", "view_as", "reshape_as", "unflatten"):
+        return _viewed(_wanted(name, values, sizes), sizes, steps)
+    if name in ("flatten", "ravel"):
+        return _viewed(_flattened(values, sizes), sizes, steps)
+    if name in _EXPANDS:
+        wanted = (
+            known(values.get("other"))
+            if name == "expand_as"
+            else _ints(values.get("size", values.get("sizes")))
+        )
+        return None if wanted is None else strides.expanded(sizes, steps, wanted)
+    if name in (
+        "t",
+        "T",
+        "mT",
+        "adjoint",
+        "H",
+        "mH",
+        "transpose",
+        "swapaxes",
+        "swapdims",
+        "permute",
+        "movedim",
+        "moveaxis",
+    ):
+        order = _order(name, values, rank)
+        return None if order is None else (tuple(sizes[i] for i in order), tuple(steps[i] for i in order))
+    if name == "unsqueeze":
+        at = _dim(values.get("dim"), rank + 1)
+        if at is None:
+            return None
+        step = sizes[at] * steps[at] if at < rank else 1
+        return (*sizes[:at], 1, *sizes[at:]), (*steps[:at], step, *steps[at:])
+    if name == "squeeze":
+        return _squeezed(values, sizes, steps)
+    if name in ("select", "narrow"):
+        return _selected(name, values, sizes, steps)
+    if name in ("detach", "alias", "contiguous", "to", "requires_grad"):
+        return sizes, steps
+    return None
+
+
+def _viewed(wanted: Shape | None, sizes: Shape, steps: Shape) -> tuple[Shape, Shape] | None:
+    if wanted is None:
+        return None
+    new = strides.view_strides(sizes, steps, wanted)
+    return None if new is None else (wanted, new)
+
+
+def _wanted(name: str, values: Values, sizes: Shape) -> Shape | None:
+    if name in ("view_as", "reshape_as"):
+        return known(values.get("other"))
+    if name == "unflatten":
+        dim, parts = _dim(values.get("dim"), len(sizes)), _ints(values.get("sizes"))
+        if dim is None or parts is None:
+            return None
+        return (*sizes[:dim], *_inferred(parts, sizes[dim]), *sizes[dim + 1 :])
+    wanted = _ints(values.get("size", values.get("shape")))
+    return None if wanted is None else _inferred(wanted, product(sizes) or 0)
+
+
+def _inferred(wanted: Shape, total: int) -> Shape:
+    """`-1` filled in."""
+    rest = 1
+    for size in wanted:
+        rest *= size if size != -1 else 1
+    return tuple((total // rest if rest else 0) if size == -1 else size for size in wanted)
+
+
+def wanted_shape(op: str, values: Values, source: Tensor) -> Shape | None:
+    """Sizes that `reshape` or `flatten` is asked for."""
+    name = op.rpartition(".")[2]
+    sizes = known(source)
+    if sizes is None:
+        return None
+    return _flattened(values, sizes) if name in ("flatten", "ravel") else _wanted(name, values, sizes)
+
+
+def _flattened(values: Values, sizes: Shape) -> Shape | None:
+    rank = len(sizes)
+    if rank == 0:
+        return (1,)
+    first = _dim(values.get("start_dim", 0), rank)
+    last = _dim(values.get("end_dim", -1), rank)
+    if first is None or last is None or first > last:
+        return None
+    return (*sizes[:first], product(sizes[first : last + 1]) or 0, *sizes[last + 1 :])
+
+
+def _order(name: str, values: Values, rank: int) -> list[int] | None:
+    order = list(range(rank))
+    if name in ("t", "T"):
+        return order[::-1] if rank <= 2 or name == "T" else None
+    if name in ("mT", "adjoint", "H", "mH"):
+        return [*order[:-2], *order[-2:][::-1]] if rank >= 2 else None
+    if name == "permute":
+        dims = _ints(values.get("dims"))
+        if dims is None or sorted(d % rank if rank else 0 for d in dims) != order:
+            return None
+        return [d % rank for d in dims]
+    if name in ("movedim", "moveaxis"):
+        source, target = _dim(values.get("source"), rank), _dim(values.get("destination"), rank)
+        if source is None or target is None:
+            return None
+        order.remove(source)
+        order.insert(target, source)
+        return order
+    first = _dim(values.get("dim0", values.get("axis0")), rank)
+    second = _dim(values.get("dim1", values.get("axis1")), rank)
+    if first is None or second is None:
+        return None
+    order[first], order[second] = order[second], order[first]
+    return order
+
+
+def _squeezed(values: Values, sizes: Shape, steps: Shape) -> tuple[Shape, Shape] | None:
+    dim = values.get("dim")
+    if dim is None:
+        kept = [i for i, size in enumerate(sizes) if size != 1]
+    else:
+        dims = _ints(dim)
+        if dims is None or any(_dim(d, len(sizes)) is None for d in dims):
+            return None
+        gone = {d % len(sizes) for d in dims} if sizes else set()
+        kept = [i for i, size in enumerate(sizes) if not (i in gone and size == 1)]
+    return tuple(sizes[i] for i in kept), tuple(steps[i] for i in kept)
+
+
+def _selected(name: str, values: Values, sizes: Shape, steps: Shape) -> tuple[Shape, Shape] | None:
+    dim = _dim(values.get("dim"), len(sizes))
+    if dim is None:
+        return None
+    if name == "select":
+        return (*sizes[:dim], *sizes[dim + 1 :]), (*steps[:dim], *steps[dim + 1 :])
+    length = values.get("length")
+    return ((*sizes[:dim], length, *sizes[dim + 1 :]), steps) if isinstance(length, int) else None
+
+
+def piece(op: str, made: Tensor, values: Values, source: Tensor, index: int) -> None:
+    """One of the views that `split`, `chunk` or `unbind` makes."""
+    name = op.rpartition(".")[2]
+    sizes, steps = known(source), source.strides
+    made.strides, made.contiguous, made.shape = None, None, None
+    dim = _dim(values.get("dim", values.get("=dim", 0)), len(sizes)) if sizes is not None else None
+    if sizes is None or steps is None or dim is None:
+        made.expanded = None if source.expanded is not False else False
+        return
+    if name in ("unbind", "__iter__"):
+        lay_out(made, (*sizes[:dim], *sizes[dim + 1 :]), (*steps[:dim], *steps[dim + 1 :]))
+        return
+    length = _piece_length(name, values, sizes[dim], index)
+    if length is not None:
+        lay_out(made, (*sizes[:dim], length, *sizes[dim + 1 :]), steps)
+    else:
+        made.expanded = None if source.expanded is not False else False
+
+
+def _piece_length(name: str, values: Values, size: int, index: int) -> int | None:
+    if name == "chunk":
+        count = values.get("chunks")
+        if not isinstance(count, int) or count < 1:
+            return None
+        each = -(-size // count)
+        return max(0, min(each, size - each * index))
+    if name.startswith("split"):
+        given = values.get("split_size", values.get("split_sizes", values.get("split_size_or_sections")))
+        if isinstance(given, int):
+            return max(0, min(given, size - given * index))
+        parts = _ints(given)
+        return parts[index] if parts is not None and index < len(parts) else None
+    return None
+
+
+def sizes_of(value: Value) -> tuple[object, ...] | None:
+    """Sizes as written, None in the place of one that is not known."""
+    if isinstance(value, int):
+        return (value,)
+    if isinstance(value, (ListV, TupleV)):
+        return tuple(item if isinstance(item, int) else None for item in value.items)
+    return None
+
+
+def _ints(value: Value) -> Shape | None:
+    sizes = sizes_of(value)
+    if sizes is None:
+        return None
+    ints = tuple(s for s in sizes if isinstance(s, int))
+    return ints if len(ints) == len(sizes) else None
+
+
+def _dim(value: Value, rank: int) -> int | None:
+    if not isinstance(value, int) or isinstance(value, bool) or not -rank <= value < rank:
+        return None
+    return value % rank
+
+
+def product(sizes: tuple[object, ...] | None) -> int | None:
+    """Number of elements, None when a size is unknown."""
+    if sizes is None:
+        return None
+    total = 1
+    for size in sizes:
+        if not isinstance(size, int):
+            return None
+        total *= size
+    return total
+
+
+def viewable(source: Tensor, values: Values, op: str) -> Tri:
+    """Whether `reshape`, `flatten` or `ravel` can do without a copy."""
+    if source.contiguous is True:
+        return True
+    sizes = known(source)
+    wanted = wanted_shape(op, values, source)
+    if sizes is None or source.strides is None or wanted is None:
+        return None
+    return strides.view_strides(sizes, source.strides, wanted) is not None

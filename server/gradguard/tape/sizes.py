@@ -1,0 +1,148 @@
+"""Shapes of results, by kind of op.
+
+How the sizes of a result follow from the arguments' is read off the op table where it can be: an op that has an
+in-place twin gives the broadcast shape of its arguments, a form with `dim` and `keepdim` reduces. The rest are
+the ops that rearrange or multiply.
+"""
+
+from __future__ import annotations
+
+from gradguard.ops.model import Form, Kind, Op
+from gradguard.tape import strides
+from gradguard.tape.domain import Tensor
+from gradguard.tape.strides import Shape
+from gradguard.tape.values import ListV, TupleV, Value
+
+Values = dict[str, Value]
+
+
+def known(tensor: object) -> Shape | None:
+    """Sizes of a tensor when all are known."""
+    if not isinstance(tensor, Tensor) or tensor.shape is None:
+        return None
+    sizes = tensor.shape
+    return tuple(s for s in sizes if isinstance(s, int)) if all(isinstance(s, int) for s in sizes) else None
+
+
+def result_shape(op: Op, form: Form, values: Values, inplace: bool) -> Shape | None:
+    """Shape of a fresh result, None when unknown."""
+    name = op.name.rpartition(".")[2].strip("_")
+    tensors = [
+        values[p.name]
+        for p in form.params
+        if p.kind is Kind.TENSOR and isinstance(values.get(p.name), Tensor)
+    ]
+    shapes = [known(tensor) for tensor in tensors]
+    first = shapes[0] if shapes else None
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(values, first, tensors)
+    if name in _SAME:
+        return first
+    names = {p.name for p in form.params}
+    if "keepdim" in names and "dim" in names:
+        return _reduced(values, first)
+    if any(p.name == "keepdim" for other in op.forms for p in other.params):
+        return ()
+    if "reduction" in names:
+        reduction = values.get("reduction", values.get("=reduction"))
+        return () if reduction in ("mean", "sum") else None
+    if op.inplace or inplace or name in _BROADCAST:
+        if any(shape is None for shape in shapes) or not shapes:
+            return None
+        if name.startswith(("index_", "scatter", "masked_fill", "fill", "cum")):
+            return first
+        return strides.broadcast(*[shape for shape in shapes if shape is not None])
+    return None
+
+
+_SAME = frozenset({
+    "softmax", "log_softmax", "softmin", "layer_norm", "normalize", "gelu", "silu", "mish", "softplus", "logsigmoid", "hardswish",
+    "hardsigmoid", "softsign", "tanhshrink", "softshrink", "hardshrink", "prelu", "batch_norm", "instance_norm", "group_norm",
+    "rms_norm", "clone", "dropout", "alpha_dropout", "feature_dropout", "relu6", "hardtanh", "leaky_relu", "elu", "selu", "celu", "rrelu",
+    "cumsum", "cumprod", "flip", "roll", "logcumsumexp", "sort", "argsort", "zeros_like", "ones_like", "neg", "pos", "positive",
+    "isnan", "isinf", "isfinite", "logical_not", "bitwise_not", "invert", "abs", "threshold", "to", "contiguous", "detach",
+})  # fmt: skip
+_BROADCAST = frozenset({
+    "maximum", "minimum", "where", "add", "sub", "mul", "truediv", "pow", "mod", "floordiv", "radd", "rsub", "rmul", "rtruediv", "rpow",
+    "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "max", "min", "fmax", "fmin", "logaddexp", "isclose",
+})  # fmt: skip
+
+
+def _reduced(values: Values, shape: Shape | None) -> Shape | None:
+    dim = values.get("dim", values.get("=dim"))
+    keep = values.get("keepdim", values.get("=keepdim"))
+    if shape is None or not isinstance(keep, bool):
+        return None
+    if dim is None:
+        return tuple(1 for _ in shape) if keep else ()
+    dims = dim.items if isinstance(dim, (ListV, TupleV)) else (dim,)
+    if not all(isinstance(d, int) and -len(shape) <= d < max(len(shape), 1) for d in dims):
+        return None
+    gone = {d % len(shape) for d in dims} if shape else set()
+    if not dims:
+        gone = set(range(len(shape)))
+    if keep:
+        return tuple(1 if i in gone else s for i, s in enumerate(shape))
+    return tuple(s for i, s in enumerate(shape) if i not in gone)
+
+
+def _matmul(values: Values, first: Shape | None, tensors: list[Value]) -> Shape | None:
+    second = known(tensors[1]) if len(tensors) > 1 else None
+    if first is None or second is None or not first or not second:
+        return None
+    if len(first) == 1 and len(second) == 1:
+        return ()
+    if len(first) == 1:
+        return (*second[:-2], second[-1])
+    if len(second) == 1:
+        return first[:-1]
+    batch = strides.broadcast(first[:-2], second[:-2])
+    return None if batch is None else (*batch, first[-2], second[-1])
+
+
+def _linear(values: Values, first: Shape | None, tensors: list[Value]) -> Shape | None:
+    weight = known(tensors[1]) if len(tensors) > 1 else None
+    if first is None or weight is None:
+        return None
+    return (*first[:-1], weight[0]) if len(weight) == 2 else first[:-1]
+
+
+def _cat(values: Values, first: Shape | None, tensors: list[Value]) -> Shape | None:
+    parts = values.get("tensors")
+    shapes = (
+        [known(t) for t in parts.items] if isinstance(parts, (ListV, TupleV)) and not parts.open else [None]
+    )
+    dim = values.get("dim", values.get("=dim", 0))
+    if not shapes or any(s is None for s in shapes) or not isinstance(dim, int):
+        return None
+    sized = [s for s in shapes if s is not None]
+    base = sized[0]
+    if any(len(s) != len(base) for s in sized) or not -len(base) <= dim < len(base):
+        return None
+    at = dim % len(base)
+    return (*base[:at], sum(s[at] for s in sized), *base[at + 1 :])
+
+
+def _stack(values: Values, first: Shape | None, tensors: list[Value]) -> Shape | None:
+    parts = values.get("tensors")
+    if not isinstance(parts, (ListV, TupleV)) or parts.open or not parts.items:
+        return None
+    base = known(parts.items[0])
+    dim = values.get("dim", values.get("=dim", 0))
+    if base is None or not isinstance(dim, int) or not -len(base) - 1 <= dim <= len(base):
+        return None
+    at = dim % (len(base) + 1)
+    return (*base[:at], len(parts.items), *base[at:])
+
+
+def _none(values: Values, first: Shape | None, tensors: list[Value]) -> Shape | None:
+    return None
+
+
+_SPECIAL = {
+    "matmul": _matmul, "mm": _matmul, "bmm": _matmul, "mv": _matmul, "dot": _matmul, "rmatmul": _matmul, "linear": _linear, "cat": _cat,
+    "concat": _cat, "stack": _stack, "conv1d": _none, "conv2d": _none, "embedding": _none, "index_select": _none, "gather": _none,
+    "masked_select": _none, "nonzero": _none, "cross_entropy": _none, "repeat": _none, "take": _none, "squeeze": _none, "unique": _none,
+    "multi_head_attention_forward": _none, "einsum": _none, "getitem": _none,
+}  # fmt: skip
