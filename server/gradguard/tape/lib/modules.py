@@ -8,16 +8,14 @@ from collections.abc import Iterator
 from gradguard.ops.model import Form, ModuleRow, Op, Param
 from gradguard.tape import apply, machine, torchcalls
 from gradguard.tape.apply import Bound, Call
-from gradguard.tape.coerce import as_tensor, constant
+from gradguard.tape.coerce import constant
 from gradguard.tape.domain import Place, Tensor, either
 from gradguard.tape.frame import Frame
 from gradguard.tape.library import METHODS, torch_function
 from gradguard.tape.run import ModuleCall, Rewritten, Run
-from gradguard.tape.truth import known_truth
 from gradguard.tape.values import (
     BuiltinMethod,
     DictV,
-    FunctionV,
     Instance,
     ListV,
     NativeV,
@@ -70,7 +68,7 @@ def fill(run: Run, made: Instance, path: str, call: Call) -> None:
         made.attributes.setdefault(key, constant(value))
     for key, when in row.parameters:
         exists = apply.holds(run, when, bound)
-        made.attributes[key] = None if exists is False else _new_parameter(run, call.place, key)
+        made.attributes[key] = None if exists is False else new_parameter(run, call.place, key)
     for key, when in row.buffers:
         exists = apply.holds(run, when, bound)
         if exists is False:
@@ -96,7 +94,8 @@ def _bind_init(params: tuple[Param, ...], call: Call) -> Bound:
     return bound
 
 
-def _new_parameter(run: Run, place: Place, name: str) -> Tensor:
+def new_parameter(run: Run, place: Place, name: str) -> Tensor:
+    """A parameter of a torch module."""
     made = run.tensor(place)
     made.parameter = True
     made.requires_grad = True
@@ -308,22 +307,24 @@ def parameters(module: Value, seen: set[int] | None = None) -> Iterator[Tensor]:
     if id(module) in seen:
         return
     seen.add(id(module))
-    for value in _members(module):
+    for value in members_of(module):
         if isinstance(value, Tensor) and value.parameter:
             if value.number not in seen:
                 seen.add(value.number)
                 yield value
-        elif isinstance(value, Instance) and _is_module(value):
+        elif isinstance(value, Instance) and is_module(value):
             yield from parameters(value, seen)
 
 
-def _is_module(value: Instance) -> bool:
+def is_module(value: Instance) -> bool:
+    """Whether an object is a module."""
     from gradguard.tape import library
 
     return library.kind_of(value) == "Module"
 
 
-def _members(module: Value) -> list[Value]:
+def members_of(module: Value) -> list[Value]:
+    """What a module holds: attributes and children."""
     if not isinstance(module, Instance):
         return []
     members = [value for key, value in module.attributes.items() if key != "__children__"]
@@ -342,8 +343,8 @@ def modules_of(module: Instance, seen: set[int] | None = None) -> Iterator[Insta
         return
     seen.add(id(module))
     yield module
-    for value in _members(module):
-        if isinstance(value, Instance) and _is_module(value):
+    for value in members_of(module):
+        if isinstance(value, Instance) and is_module(value):
             yield from modules_of(value, seen)
 
 
@@ -351,7 +352,7 @@ def complete(module: Instance) -> bool:
     """Whether all parameters are known: no opaque part below."""
     for one in modules_of(module):
         if one.attributes.get("__opaque__") or any(
-            isinstance(v, Sym) and v.kind in ("any", "module") for v in _members(one)
+            isinstance(v, Sym) and v.kind in ("any", "module") for v in members_of(one)
         ):
             return False
         children = one.attributes.get("__children__")
@@ -386,208 +387,8 @@ def paths_of(
     elif isinstance(children, DictV):
         members.extend((str(key), value) for key, value in children.items.values())
     for key, value in members:
-        if isinstance(value, Instance) and _is_module(value):
+        if isinstance(value, Instance) and is_module(value):
             yield from paths_of(value, f"{prefix}{key}.", seen)
-
-
-def _parameters(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    return ListV(list(parameters(module)), open=not complete(module), kind="parameters")
-
-
-def _named_parameters(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    known = names(module)
-    items: list[Value] = [TupleV((known.get(p.number, "weight"), p)) for p in parameters(module)]
-    if not items and not complete(module):
-        items = [TupleV((run.fresh("str"), _new_parameter(run, call.place, "parameter")))]
-    return ListV(items, open=not complete(module), kind="parameters")
-
-
-def _children(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    return ListV([value for value in _members(module) if isinstance(value, Instance) and _is_module(value)])
-
-
-def _modules(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    return ListV(list(modules_of(module)))
-
-
-def _named_modules(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    return ListV([TupleV((run.fresh("str"), one)) for one in modules_of(module)])
-
-
-def _named_children(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    return ListV(
-        [
-            TupleV((key, value))
-            for key, value in module.attributes.items()
-            if isinstance(value, Instance) and _is_module(value)
-        ]
-    )
-
-
-def _buffers(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    found = [
-        v
-        for one in modules_of(module)
-        for v in one.attributes.values()
-        if isinstance(v, Tensor) and not v.parameter
-    ]
-    if call.name.startswith("named"):
-        return ListV([TupleV((tensor.bound_name, tensor)) for tensor in found])
-    return ListV(found)
-
-
-def _train(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    name = call.name
-    mode = False if name == "eval" else call.get(0, "mode", True)
-    for one in modules_of(module):
-        one.training = mode
-    return module
-
-
-def _same(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    return module
-
-
-def _moved(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    """`.to(device)`: parameters stay the same objects."""
-    from gradguard.tape.attributes import is_device_text
-
-    target = call.args[0] if call.args else call.kwargs.get("device")
-    name = call.name
-    device: str | None = None
-    if name == "cuda" or (isinstance(target, Sym) and target.kind in ("device", "any", "str")):
-        device = "accelerator"
-    elif name == "cpu":
-        device = "cpu"
-    elif isinstance(target, str) and is_device_text(target):
-        device = "cpu" if target.startswith("cpu") else "accelerator"
-    for one in modules_of(module):
-        for value in one.attributes.values():
-            if isinstance(value, Tensor):
-                value.device = device or value.device
-                if name in ("half", "bfloat16", "double") or isinstance(target, TorchName):
-                    value.dtype = None
-    return module
-
-
-def _zero_grad(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    from gradguard.tape.lib import optim
-
-    optim.clear_gradients(run, list(parameters(module)), call, node)
-    return None
-
-
-def _requires_grad_(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    flag = known_truth(call.get(0, "requires_grad", True))
-    for parameter in parameters(module):
-        parameter.requires_grad = flag
-    return module
-
-
-def _register_buffer(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    name, value = call.get(0, "name"), call.get(1, "tensor")
-    if isinstance(name, str):
-        if isinstance(value, Sym) and value.kind == "any" and value.tensor is None:
-            tensor = as_tensor(run, value)
-            tensor.requires_grad = False
-        module.attributes[name] = value
-        if isinstance(value, Tensor):
-            value.bound_name = f"self.{name}"
-    return None
-
-
-def _register_parameter(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    name = call.get(0, "name")
-    if isinstance(name, str):
-        module.attributes[name] = call.get(1, "param")
-    return None
-
-
-def _add_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    name = call.get(0, "name")
-    value = call.get(1, "module")
-    children = module.attributes.get("__children__")
-    if isinstance(children, ListV):
-        children.items.append(value)
-    if isinstance(name, str):
-        module.attributes[name] = value
-    else:
-        module.attributes[f"__child{len(module.attributes)}"] = value
-    return None
-
-
-def _append(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    from gradguard.tape.lib import containers
-
-    children = module.attributes.get("__children__")
-    name = call.name
-    if isinstance(children, (ListV, DictV)):
-        result = containers.method(run, frame, children, name, call, node)
-        return module if result is None else result
-    return module
-
-
-def _apply(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    from gradguard.tape.calls import call_value
-
-    function = call.get(0, "fn")
-    if isinstance(function, FunctionV):
-        for one in list(modules_of(module)):
-            call_value(run, frame, function, Call([one], {}, call.place, [None], {}), node)
-    return module
-
-
-def _state_dict(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    known = names(module)
-    items: dict[object, tuple[Value, Value]] = {}
-    for one in modules_of(module):
-        for value in one.attributes.values():
-            if isinstance(value, Tensor):
-                key = known.get(value.number, str(value.number))
-                items[key] = (key, machine.share(run, value, call.place, "state_dict", counter=True))
-    return DictV(items, open=True)
-
-
-def _load_state_dict(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    for parameter in parameters(module):
-        machine.write(run, parameter, call.place, "load_state_dict", kind="step", checked=False)
-    return run.fresh()
-
-
-def _quiet(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    return run.fresh()
-
-
-def _get_parameter(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    return run.fresh()
-
-
-def _len(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    children = module.attributes.get("__children__")
-    return (
-        len(children.items)
-        if isinstance(children, (ListV, DictV)) and not children.open
-        else run.fresh("int")
-    )
-
-
-def _forward(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    return forward_base(run, frame, module, call, node)
-
-
-_MODEL = {
-    "parameters": _parameters, "named_parameters": _named_parameters, "children": _children, "modules": _modules,
-    "named_modules": _named_modules, "named_children": _named_children, "buffers": _buffers, "named_buffers": _buffers,
-    "train": _train, "eval": _train, "to": _moved, "cuda": _moved, "cpu": _moved, "half": _moved, "float": _moved, "double": _moved,
-    "bfloat16": _moved, "type": _moved, "zero_grad": _zero_grad, "requires_grad_": _requires_grad_, "share_memory": _same,
-    "register_buffer": _register_buffer, "register_parameter": _register_parameter, "add_module": _add_module,
-    "register_module": _add_module, "append": _append, "extend": _append, "insert": _append, "update": _append, "keys": _append,
-    "values": _append, "items": _append, "apply": _apply, "state_dict": _state_dict, "load_state_dict": _load_state_dict,
-    "extra_repr": _quiet, "save_hyperparameters": _quiet, "log": _quiet, "log_dict": _quiet, "print": _quiet, "compile": _same,
-    "get_parameter": _get_parameter, "__len__": _len, "forward": _forward, "__call__": _forward,
-}  # fmt: skip
-for _name, _handler in _MODEL.items():
-    METHODS[f"Module.{_name}"] = _handler
 
 
 @torch_function("torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.DataParallel", "torch.optim.swa_utils.AveragedModel")  # fmt: skip
