@@ -154,7 +154,7 @@ def test_diff_changes_nothing_and_tells_what_fix_would_do(gradguard: Runner) -> 
     assert done.code == 1
     assert done.out.startswith("--- a/train.py\n+++ b/train.py\n")
     assert "-y.add_(1)\n" in done.out
-    assert done.err == "gradguard: would fix 1 findings\n"
+    assert done.err == "gradguard: would fix 1 finding\n"
     assert (gradguard.folder / "train.py").read_text() == RAISES
 
 

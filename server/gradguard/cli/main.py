@@ -7,7 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 
+CANNOT = 2
 INTERRUPTED = 130
+
+TRACEBACK = "GRADGUARD_TRACEBACK"
+"""Environment variable that shows where an internal error happened."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,6 +28,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        print(f"gradguard: internal error: {type(error).__name__}: {error}", file=sys.stderr)
+        if TRACEBACK in os.environ:
+            raise
+        print(f"gradguard: please report it, with what {TRACEBACK}=1 shows", file=sys.stderr)
+        return CANNOT
 
 
 def _dispatch(words: list[str]) -> int:

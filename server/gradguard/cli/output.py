@@ -87,10 +87,13 @@ def render(outcome: Outcome, arguments: argparse.Namespace, line_of: LineOf) -> 
 
 
 def torch_version(wanted: str | None) -> str:
-    """The release of torch whose table is in use."""
+    """The release of torch whose table is in use, empty when there is none."""
     from gradguard.ops import table
 
-    return table.load(None if wanted in (None, "auto") else wanted).version
+    try:
+        return table.load(None if wanted in (None, "auto") else wanted).version
+    except ValueError:
+        return ""
 
 
 def colour_wanted(choice: str, is_terminal: bool) -> bool:

@@ -1,0 +1,63 @@
+"""`python -m benchmarks`: measure and write the results page."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks import corpus, page, sections
+
+RESULTS = Path(__file__).parent / "results"
+SECTIONS = ("start-up", "libraries", "scaling", "neighbours")
+
+
+def main() -> None:
+    """Measure what was asked for; figures of other sections stay as the last run left them."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", choices=SECTIONS, action="append", help="this section (may be repeated)")
+    parser.add_argument(
+        "--library", choices=sorted(corpus.PINS), action="append", help="this library in `libraries`"
+    )
+    parser.add_argument(
+        "--peers-on", choices=sorted(corpus.PINS), action="append", help="this library in `neighbours`"
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes (default: all)"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=600, help="seconds until a neighbour is stopped (default: 600)"
+    )
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results page")
+    options = parser.parse_args()
+    options.results.mkdir(parents=True, exist_ok=True)
+
+    kept = options.results / "results.json"
+    figures: dict[str, Any] = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
+    figures["when"] = time.strftime("%Y-%m-%d")
+    figures["machine"] = f"{os.cpu_count()} CPUs ({platform.machine()}), Python {platform.python_version()}"
+    for section in options.only or SECTIONS:
+        print(section, flush=True)
+        match section:
+            case "start-up":
+                figures["start_up"] = sections.start_up()
+            case "libraries":
+                chosen = [corpus.library(name) for name in options.library or corpus.PINS]
+                figures["libraries"] = sections.libraries(chosen, options.jobs)
+            case "scaling":
+                figures["scaling"] = sections.scaling(corpus.library("timm"), options.jobs)
+            case "neighbours":
+                names = options.peers_on or ["stable-baselines3", "torchvision"]
+                chosen = [corpus.library(name) for name in names]
+                figures["neighbours"] = sections.neighbours(chosen, options.jobs, options.limit)
+        kept.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
+        page.write(figures, options.results)
+    print(f"wrote {options.results / 'RESULTS.md'}")
+
+
+if __name__ == "__main__":
+    main()

