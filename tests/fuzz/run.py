@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz.run --programs N [--seed S] [--jobs 2] [--shrink] [--save]`
+"""`python -m tests.fuzz.run --programs N [--loops N] [--seed S] [--jobs 2] [--shrink] [--save]`
 
 Grows programs, lets torch judge them and the checker read them, and prints where they differ. Ends with 1 if
 a wanted share is not reached.
@@ -10,11 +10,13 @@ import argparse
 import random
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from tests.fuzz.compare import Case, Tally
+from tests.fuzz.loops import PASSES, LoopCase
 from tests.oracle.pool import Died, Pool
 
 BATCH = 100
@@ -55,6 +57,53 @@ def _batch(seeds: list[int], pool: Pool) -> list[Case] | Died:
     return answer
 
 
+def run_loops(first: int, programs: int, jobs: int, pool: Pool) -> list[LoopCase]:
+    """Loop programs of the seeds first, first + 1, ...; raises RuntimeError if a batch gives no answer."""
+    batches = [
+        list(range(s, min(s + BATCH // 4, first + programs)))
+        for s in range(first, first + programs, BATCH // 4)
+    ]
+
+    def measured(seeds: list[int]) -> list[LoopCase]:
+        answer = pool.call("tests.fuzz.loops:loop_batch", timeout=SECONDS_A_BATCH, seeds=seeds)
+        if isinstance(answer, Died):
+            raise RuntimeError(f"{answer.reason}: {answer.detail}")
+        cases: list[LoopCase] = answer
+        return cases
+
+    with ThreadPoolExecutor(jobs) as threads:
+        return [case for cases in threads.map(measured, batches) for case in cases]
+
+
+def loop_report(cases: list[LoopCase]) -> str:
+    """Figures over loop programs, and the shortest program of each kind of difference."""
+    judged = [c for c in cases if not c.error]
+    leaking = [c for c in judged if c.grows and not c.program.used]
+    fast = sum(c.fast for c in leaking)
+    missed = sum(c.disagreement.startswith(("leak not", "leak told", "crash")) for c in leaking)
+    counts = Counter(c.disagreement for c in judged if c.disagreement)
+    lines = [
+        f"{len(cases)} loops: {len(leaking)} leak ({fast} activations), {sum(c.program.used for c in judged)} summed for a "
+        f"later backward, {len(cases) - len(judged)} discarded",
+        f"leaks found {100 * (1 - missed / max(1, len(leaking))):.2f} %; differences {dict(counts)}",
+    ]
+    groups: dict[tuple[str, str], list[LoopCase]] = {}
+    for case in judged:
+        if case.disagreement:
+            groups.setdefault((case.disagreement, case.program.label), []).append(case)
+    for (what, label), found in sorted(groups.items(), key=lambda item: -len(item[1])):
+        case = min(found, key=lambda c: len(c.program.code))
+        lines.append(
+            f"\n== {len(found)} x {what} | {label}   seed {case.seed}, kept at {sorted(case.program.lines)}, nodes {case.nodes[-PASSES:]}"
+        )
+        lines += [f"{n:3} {line}" for n, line in enumerate(case.program.code.rstrip().split("\n"), 1)]
+        lines += [
+            f"checker: {f.severity.value} {f.code} line {f.line}: {f.message[:160]}" for f in case.findings
+        ]
+        lines += [case.crash[-600:]] if case.crash else []
+    return "\n".join(lines)
+
+
 def kinds(differing: list[Case]) -> Iterator[tuple[str, list[Case]]]:
     """Disagreements by what they have in common, the commonest first; the shortest program of each first."""
     groups: dict[str, list[Case]] = {}
@@ -90,6 +139,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--save", action="store_true", help="with --shrink: write fixtures")
     parser.add_argument("--kinds", type=int, default=15, help="how many kinds of disagreement to show")
+    parser.add_argument("--loops", type=int, default=0, help="how many training loops to measure as well")
     options = parser.parse_args(arguments)
     first = options.seed if options.seed is not None else random.SystemRandom().randrange(10**9)
     print(f"seed {first}", flush=True)
@@ -99,6 +149,8 @@ def main(arguments: list[str] | None = None) -> int:
         result = run(first, options.programs, options.jobs, pool)
         print(result.tally.report())
         print(f"{options.programs / (time.monotonic() - started):.0f} programs a second")
+        if options.loops:
+            print(loop_report(run_loops(first, options.loops, options.jobs, pool)))
         for seed, count, words in result.lost:
             print(f"no answer for {count} seeds from {seed}: {words}")
         for number, (signature, cases) in enumerate(kinds(result.differing)):

@@ -1,0 +1,93 @@
+"""A share of the fuzzing with a fresh seed each time; `make fuzz` runs much more."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fuzz.loops import LoopCase, loop_program
+from tests.fuzz.run import Result, kinds, run, run_loops, shown
+from tests.oracle.pool import Pool
+
+PROGRAMS = 300
+LOOPS = 80
+JOBS = 2
+
+
+@pytest.fixture(scope="module")
+def seed() -> int:
+    return random.SystemRandom().randrange(10**9)
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    pool = Pool(JOBS)
+    yield pool
+    pool.close()
+
+
+@pytest.fixture(scope="module")
+def result(seed: int, pool: Pool) -> Result:
+    return run(seed, PROGRAMS, JOBS, pool)
+
+
+@pytest.fixture(scope="module")
+def loops(seed: int, pool: Pool) -> list[LoopCase]:
+    return run_loops(seed, LOOPS, JOBS, pool)
+
+
+def told(result: Result, *wanted: str) -> str:
+    """The disagreements of some kinds, to be read in a failing test."""
+    cases = [c for c in result.differing if c.disagreement in wanted]
+    return "\n\n".join(f"seed {found[0].seed}: {name}\n{shown(found[0])}" for name, found in kinds(cases))
+
+
+def test_programs_are_valid_and_varied(result: Result) -> None:
+    tally = result.tally
+    assert not result.lost
+    assert tally.outcomes["discard"] <= 0.01 * PROGRAMS
+    assert 0.2 * PROGRAMS <= tally.outcomes["raises"] <= 0.5 * PROGRAMS
+    assert tally.outcomes["silent"] > 0
+    assert len(tally.ops) > 200
+
+
+def test_right_programs_have_no_error(result: Result) -> None:
+    assert not told(result, "false error", "crash")
+
+
+def test_errors_of_torch_are_found(result: Result) -> None:
+    # A share of 300 programs is a small sample: the figures asked of the long run, with room for chance.
+    raising = result.tally.outcomes["raises"]
+    assert result.tally.disagreements["raise not found"] <= 0.02 * raising, told(result, "raise not found")
+    elsewhere = raising - result.tally.at_culprit
+    assert elsewhere <= 0.03 * raising, told(result, "raise not found", "raise found at another line")
+
+
+def test_warnings_on_right_programs_are_rare(result: Result) -> None:
+    right = result.tally.outcomes["ok"]
+    assert result.tally.disagreements["false warning"] <= 0.02 * right, told(result, "false warning")
+
+
+def test_silent_corruption_is_found(result: Result) -> None:
+    silent = result.tally.outcomes["silent"]
+    missed = result.tally.disagreements["silent not found"]
+    assert missed <= max(1, 0.1 * silent), told(result, "silent not found")
+
+
+def test_leaks_are_found_and_nothing_else(loops: list[LoopCase]) -> None:
+    leaking = [c for c in loops if not c.error and c.grows and not c.program.used]
+    assert leaking
+    missed = [c for c in leaking if c.disagreement.startswith(("leak not", "leak told"))]
+    assert len(missed) <= 0.03 * len(leaking), "\n\n".join(
+        f"{c.disagreement}\n{c.program.code}" for c in missed
+    )
+    loud = [c for c in loops if c.disagreement.startswith("warning")]
+    assert not loud, "\n\n".join(f"{c.disagreement}\n{c.program.code}" for c in loud)
+
+
+def test_same_seed_gives_same_program(seed: int, pool: Pool) -> None:
+    first, again = (pool.call("tests.fuzz.generate:program", timeout=60.0, seed=seed) for _ in range(2))
+    assert first == again
+    assert loop_program(seed) == loop_program(seed)
