@@ -19,6 +19,7 @@ from gradguard.tape.events import (
     SecondBackward,
     WriteFact,
 )
+from gradguard.tape.holders import is_tuple
 from gradguard.tape.machine import requires_grad, source_text
 from gradguard.tape.run import Run
 
@@ -238,7 +239,18 @@ def _emit_second(run: Run, node: Node, how: _Reached, place: Place) -> None:
         carried = how.via.bound_at or how.via.created
     certain = how.certain and node.frees is True
     run.emit(
-        SecondBackward(carried or place, certain, first, place, carried, text, node.op, node.place, loop)
+        SecondBackward(
+            carried or place,
+            certain,
+            first,
+            place,
+            carried,
+            text,
+            node.op,
+            node.place,
+            loop,
+            is_tuple(run, text),
+        )
     )
 
 

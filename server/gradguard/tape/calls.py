@@ -102,7 +102,8 @@ def call_function(run: Run, frame: Frame, function: FunctionV, call: Call, node:
     first = (arguments.posonlyargs or arguments.args)[:1]
     if function.owner is not None and first:
         inner.receiver = inner.variables.get(first[0].arg)
-    run.entered.add(function.node)
+    if function.namespace.path == run.home:
+        run.entered.add(function.node)
     if isinstance(function.node, ast.Lambda):
         return _body(run, inner, function, node)
     if _is_generator(function.node):

@@ -16,7 +16,7 @@ from typing import Protocol
 from gradguard.findings import Limit, Span
 from gradguard.ops.table import Table
 from gradguard.source.text import Source
-from gradguard.tape import attributes, backward, lifetime
+from gradguard.tape import attributes, backward, lifetime, reuse
 from gradguard.tape.apply import Call
 from gradguard.tape.calls import call_function, instantiate
 from gradguard.tape.domain import Place, Tensor
@@ -33,6 +33,7 @@ from gradguard.tape.holders import NOBODY, Sharing
 from gradguard.tape.lib import autograd, torchlib
 from gradguard.tape.path import MAX_PATHS, MAX_STEPS, BudgetExceeded, Oracle, PathEnd, PyRaise
 from gradguard.tape.run import Run
+from gradguard.tape.snapshot import Snapshot
 from gradguard.tape.statements import execute_block
 from gradguard.tape.values import ClassV, DictV, FunctionV, Instance, ListV, Sym, TupleV, Value
 
@@ -63,10 +64,26 @@ class Analysis:
     """Devices the file names: `accelerator`, `cpu`."""
     sharing: dict[ast.AST, Sharing] = field(default_factory=dict)
     """Who shares what a statement writes, and for a module's constructor who shares what it writes."""
+    records: dict[object, Record] = field(default_factory=dict)
+    """What each entry gave: `script`, or a function's node."""
+    around: reuse.Surroundings = ()
+    whole: reuse.Surroundings = ()
+    table: Table | None = None
 
     def span(self, place: Place) -> Span:
         """Where a place is, in code points from 1."""
         return self.sources[place.path].span(place.node)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What one entry gave, and what it was made from: the answer stands while these nodes stand."""
+
+    events: tuple[Event, ...]
+    limits: tuple[Limit, ...]
+    entered: frozenset[ast.AST]
+    devices: frozenset[str]
+    sharing: dict[ast.AST, Sharing]
 
 
 @dataclass(slots=True)
@@ -77,20 +94,18 @@ class _Path:
 
 @dataclass(slots=True)
 class _Work:
-    """What the entries of one file share: sources, budget and results."""
+    """What the entries of one file share."""
 
     source: Source
     table: Table
     files: Files
     sources: dict[str, Source]
-    limits: list[Limit]
-    devices: set[str]
-    entered: set[ast.AST]
-    sharing: dict[ast.AST, Sharing] = field(default_factory=dict)
     definitions: Frame | None = None
     """The file's top level, run once for all entries that are functions."""
     namespaces: dict[str, Namespace] = field(default_factory=dict)
     """Imported files, as that run left them."""
+    snapshot: Snapshot | None = None
+    devices: frozenset[str] = frozenset()
 
     def namespace(self, name: str, level: int, from_path: str) -> Namespace | None:
         """An imported workspace module, not yet executed."""
@@ -104,34 +119,71 @@ class _Work:
         return Namespace(path, name if not level else path, {}, source.tree)
 
 
-def analyse(source: Source, table: Table, files: Files) -> Analysis:
-    """Run every entry of a file. Raises nothing: a fault in one entry becomes a limit."""
-    work = _Work(source, table, files, {source.path: source}, [], set(), set())
-    events: list[Event] = _explore(work, lambda run: _script(run, work), source.tree)
-    done: set[ast.AST] = set()
+def analyse(source: Source, table: Table, files: Files, previous: Analysis | None = None) -> Analysis:
+    """Run every entry of a file. Raises nothing: a fault in one entry becomes a limit.
+
+    previous: the analysis of an earlier version of the same file; entries all of whose code is still there (the
+    very same nodes, as `Source` keeps them) are taken from it. The answer is that of a run without it.
+    """
+    work = _Work(source, table, files, {source.path: source})
+    whole = reuse.surroundings(source.tree.body)
+    around = reuse.surroundings([statement for statement in source.tree.body if _defines(statement)])
+    old: dict[object, Record] = {}
+    if previous is not None and reuse.stands(previous, source, table, files, around):
+        old = previous.records
+        work.sources.update({path: s for path, s in previous.sources.items() if path != source.path})
+    present = reuse.functions_of(source.tree)
+    records: dict[object, Record] = {}
+
+    def take(key: object, node: ast.AST, body: Callable[[Run], None]) -> Record:
+        known = old.get(key)
+        changed = key == "script" and previous is not None and previous.whole != whole
+        if known is None or changed or not known.entered <= present:
+            known = _explore(work, body, node)
+        records[key] = known
+        return known
+
+    entered = set(take("script", source.tree, lambda run: _script(run, work)).entered)
     for name, owner, node in _functions(source.tree):
-        if node in work.entered or node in done or _stub(node):
-            continue
-        done.add(node)
-        events.extend(_explore(work, _entry(work, name, owner), node))
+        if node not in entered and node not in records and not _stub(node):
+            entered |= take(node, node, _entry(work, name, owner)).entered
+    events = _unique(event for record in records.values() for event in record.events)
+    limits = dict.fromkeys(limit for record in records.values() for limit in record.limits)
+    sharing: dict[ast.AST, Sharing] = {}
+    for record in records.values():
+        for at, found in record.sharing.items():
+            sharing[at] = sharing.get(at, NOBODY) | found
+    devices = work.devices.union(*(record.devices for record in records.values()))
     return Analysis(
-        tuple(_unique(events)),
-        tuple(work.limits),
+        tuple(events),
+        tuple(limits),
         work.sources,
         source.path,
-        frozenset(work.devices),
-        work.sharing,
+        devices,
+        sharing,
+        records,
+        around,
+        whole,
+        table,
     )
 
 
-def _explore(work: _Work, body: Callable[[Run], None], node: ast.AST) -> list[Event]:
+def _explore(work: _Work, body: Callable[[Run], None], node: ast.AST) -> Record:
     """Run an entry along its paths and keep each event once, certain only if every surviving path has it."""
     budget = [MAX_STEPS]
     queue: list[tuple[bool, ...]] = [()]
     paths: list[_Path] = []
+    limits: dict[Limit, None] = {}
+    entered: set[ast.AST] = set()
+    devices: set[str] = set()
+    sharing: dict[ast.AST, Sharing] = {}
+
+    def limit(message: str) -> None:
+        limits[_limit(work, node, message)] = None
+
     while queue and len(paths) < MAX_PATHS:
         oracle = Oracle(queue.pop(0))
-        run = Run(work.table, oracle, budget, work.namespace)
+        run = Run(work.table, oracle, budget, work.namespace, home=work.source.path)
         survived = True
         try:
             body(run)
@@ -141,41 +193,37 @@ def _explore(work: _Work, body: Callable[[Run], None], node: ast.AST) -> list[Ev
         except PathEnd:
             lifetime.finish(run)
         except BudgetExceeded:
-            _limit(work, node, "stopped early: this code needs more steps than the budget allows")
+            limit("stopped early: this code needs more steps than the budget allows")
             queue.clear()
         except RecursionError:
-            _limit(work, node, "stopped early: nested too deeply")
+            limit("stopped early: nested too deeply")
         except Exception as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
-            _limit(
-                work,
-                node,
-                f"not analysed: internal error {type(error).__name__} in {last.name}:{last.lineno}: {error}",
+            limit(
+                f"not analysed: internal error {type(error).__name__} in {last.name}:{last.lineno}: {error}"
             )
             if RERAISE:
                 raise
-        work.entered |= run.entered
-        work.devices |= run.devices
+        entered |= run.entered
+        devices |= run.devices
         for at, found in run.sharing.items():
-            work.sharing[at] = work.sharing.get(at, NOBODY) | found
+            sharing[at] = sharing.get(at, NOBODY) | found
         paths.append(_Path(run.events, survived))
         queue.extend(oracle.children())
         if len(paths) == 1:
             queue.sort(key=lambda prefix: len(prefix))
-    return _merge(paths)
+    return Record(tuple(_merge(paths)), tuple(limits), frozenset(entered), frozenset(devices), sharing)
 
 
 RERAISE = False
 """Set by tests and tools that want an engine fault to surface."""
 
 
-def _limit(work: _Work, node: ast.AST, message: str) -> None:
+def _limit(work: _Work, node: ast.AST, message: str) -> Limit:
     body = getattr(node, "body", None)
     at = node if hasattr(node, "lineno") else (body[0] if body else None)
     span = work.source.span(at) if at is not None else Span(1, 1, 1, 1)
-    limit = Limit(work.source.path, Span(span.line, span.column, span.line, span.column), message)
-    if limit not in work.limits:
-        work.limits.append(limit)
+    return Limit(work.source.path, Span(span.line, span.column, span.line, span.column), message)
 
 
 def _merge(paths: list[_Path]) -> list[Event]:
@@ -255,20 +303,19 @@ def _check_functions(run: Run, frame: Frame) -> None:
 
 
 def _definitions(run: Run, work: _Work) -> Frame:
-    """The file's top level as an import runs it, for its definitions.
-
-    It is shared by the entries that follow: what one of them does to a global is seen by the next, which is
-    rare, and far cheaper than running all definitions again for each function and path.
-    """
+    """The file's top level as an import runs it, for its definitions; as new for each path."""
     if work.definitions is None:
-        first = Run(work.table, Oracle(), [MAX_STEPS], work.namespace, numbers_from=SHARED_NUMBERS)
+        first = Run(work.table, Oracle(), [MAX_STEPS], work.namespace, SHARED_NUMBERS, home=work.source.path)
         try:
             work.definitions = _run_definitions(first, work)
         except (PyRaise, PathEnd, BudgetExceeded):
             work.definitions = first.frames[0]
         work.namespaces = first.namespaces
-        work.devices |= first.devices
-    run.namespaces = work.namespaces
+        work.devices = frozenset(first.devices)
+        work.snapshot = Snapshot([work.definitions], work.namespaces.values())
+    elif work.snapshot is not None:
+        work.snapshot.restore()
+    run.namespaces = dict(work.namespaces)
     run.frames.append(work.definitions)
     return work.definitions
 

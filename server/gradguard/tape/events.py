@@ -142,6 +142,8 @@ class SecondBackward(Event):
     op: str
     made: Place
     loop: bool
+    many: bool = False
+    """`text` names a tuple of tensors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,8 @@ class GraphKept(Event):
     """Saved tensors stay alive too, not graph nodes only."""
     holds: str
     statement: ast.stmt | None = None
+    many: bool = False
+    """`text` names a tuple of tensors."""
 
 
 @dataclass(frozen=True, slots=True)

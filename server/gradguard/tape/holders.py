@@ -224,3 +224,13 @@ def _parts(path: str, value: Value) -> list[tuple[str, Value]]:
             parts += [(f"{ELSEWHERE}{name}", one) for name, one in scope.variables.items()]
         scope = scope.parent
     return parts
+
+
+def is_tuple(run: Run, text: str) -> bool:
+    """Whether a name, or an attribute of one, holds a tuple now, as the running function sees it."""
+    name, *rest = text.split(".")
+    home = run.frames[-1].find(name) if run.frames and name else None
+    value: Value = home.variables[name] if home is not None else None
+    for attribute in rest:
+        value = value.attributes.get(attribute) if isinstance(value, Instance) else None
+    return isinstance(value, TupleV)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from gradguard.tape import graphs
+from gradguard.tape import graphs, holders
 from gradguard.tape.domain import Node, Place, Tensor
 from gradguard.tape.events import BrokenGraph, GraphKept, GraphReleased, RetainGraph, UnusedGraph
 from gradguard.tape.frame import Frame, Loop
@@ -147,6 +147,7 @@ def _keep(run: Run, loop: Loop, tensor: Tensor, how: str, place: Place, ages: _A
         bool(saving),
         ", ".join(names),
         statement,
+        holders.is_tuple(run, tensor.bound_name),
     )
     run.kept[key] = Kept(tensor, run.tick(), event, old)
 

@@ -82,11 +82,14 @@ class Run:
         budget: list[int],
         resolve: Callable[[str, int, str], Namespace | None],
         numbers_from: int = 0,
+        home: str = "",
     ) -> None:
         self.table = table
         self.oracle = oracle
         self.budget = budget
         self.resolve = resolve
+        self.home = home
+        """Path of the file whose entry runs."""
         self.modes = Modes()
         self.events: list[Event] = []
         self.loops: list[Loop] = []

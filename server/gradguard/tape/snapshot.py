@@ -1,0 +1,175 @@
+"""Putting shared definitions back as they were.
+
+The top level of a file runs once for all entries that are functions. What one entry does to a global (a list it
+appends to, a counter it bumps, an unknown value it found to be a tensor) must not be seen by the next, or the
+answer for one function would depend on which others were run before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from gradguard.tape.domain import Memory, Tensor, Version
+from gradguard.tape.frame import Frame, Namespace
+from gradguard.tape.values import (
+    ClassV,
+    DictV,
+    FunctionV,
+    Instance,
+    ListV,
+    Method,
+    PartialV,
+    Sym,
+    TupleV,
+    Value,
+)
+
+_TENSOR_FIELDS = tuple(name for name in Tensor.__slots__ if name not in ("memory", "counter"))
+
+
+class Snapshot:
+    """Remembers everything mutable that the given scopes reach."""
+
+    def __init__(self, frames: Iterable[Frame], namespaces: Iterable[Namespace]) -> None:
+        self._restore: list[Callable[[], None]] = []
+        self._seen: set[int] = set()
+        for frame in frames:
+            self._mapping(frame.variables)
+        for namespace in namespaces:
+            self._mapping(namespace.variables)
+
+    def restore(self) -> None:
+        """Put everything back."""
+        for undo in self._restore:
+            undo()
+
+    def _mapping(self, held: dict[str, Value]) -> None:
+        if id(held) in self._seen:
+            return
+        self._seen.add(id(held))
+        copy = dict(held)
+
+        def undo() -> None:
+            if held != copy or len(held) != len(copy):
+                held.clear()
+                held.update(copy)
+
+        self._restore.append(undo)
+        for value in copy.values():
+            self._value(value)
+
+    def _value(self, value: Value) -> None:
+        if not isinstance(value, _MUTABLE) or id(value) in self._seen:
+            return
+        self._seen.add(id(value))
+        if isinstance(value, ListV):
+            self._list(value)
+        elif isinstance(value, TupleV):
+            for item in value.items:
+                self._value(item)
+        elif isinstance(value, DictV):
+            self._dict(value)
+        elif isinstance(value, Instance):
+            self._instance(value)
+        elif isinstance(value, ClassV):
+            self._mapping(value.attributes)
+            for base in value.bases:
+                self._value(base)
+        elif isinstance(value, FunctionV):
+            self._function(value)
+        elif isinstance(value, Sym):
+            self._unknown(value)
+        elif isinstance(value, Tensor):
+            self._tensor(value)
+        elif isinstance(value, Method):
+            self._value(value.receiver)
+        elif isinstance(value, PartialV):
+            for item in (*value.args, *value.kwargs.values()):
+                self._value(item)
+
+    def _list(self, value: ListV) -> None:
+        items, is_open = list(value.items), value.open
+
+        def undo() -> None:
+            value.items[:] = items
+            value.open = is_open
+
+        self._restore.append(undo)
+        for item in items:
+            self._value(item)
+
+    def _dict(self, value: DictV) -> None:
+        items, is_open = dict(value.items), value.open
+
+        def undo() -> None:
+            value.items.clear()
+            value.items.update(items)
+            value.open = is_open
+
+        self._restore.append(undo)
+        for _, item in items.values():
+            self._value(item)
+
+    def _instance(self, value: Instance) -> None:
+        training, hooks, compiled = value.training, list(value.hooks), value.compiled
+
+        def undo() -> None:
+            value.training, value.compiled = training, compiled
+            value.hooks[:] = hooks
+
+        self._restore.append(undo)
+        self._mapping(value.attributes)
+
+    def _function(self, value: FunctionV) -> None:
+        modes, compiled = value.modes, value.compiled
+
+        def undo() -> None:
+            value.modes, value.compiled = modes, compiled
+
+        self._restore.append(undo)
+        self._mapping(value.attributes)
+        for default in value.defaults.values():
+            self._value(default)
+        if value.scope is not None:
+            self._mapping(value.scope.variables)
+
+    def _unknown(self, value: Sym) -> None:
+        tensor, kind, text, facts = value.tensor, value.kind, value.text, dict(value.facts)
+
+        def undo() -> None:
+            value.tensor, value.kind, value.text = tensor, kind, text
+            if value.facts != facts:
+                value.facts.clear()
+                value.facts.update(facts)
+
+        self._restore.append(undo)
+        if tensor is not None:
+            self._value(tensor)
+        for fact in facts.values():
+            self._value(fact)
+
+    def _tensor(self, value: Tensor) -> None:
+        fields = [(name, getattr(value, name)) for name in _TENSOR_FIELDS]
+
+        def undo() -> None:
+            for name, held in fields:
+                setattr(value, name, held)
+
+        self._restore.append(undo)
+        self._counters(value.memory, value.counter)
+        if value.base is not None:
+            self._value(value.base)
+
+    def _counters(self, memory: Memory, counter: Version) -> None:
+        writes, counted, version, kept = len(memory.writes), len(counter.writes), counter.value, memory.kept
+
+        def undo() -> None:
+            del memory.writes[writes:]
+            del counter.writes[counted:]
+            counter.value = version
+            memory.kept = kept
+
+        self._restore.append(undo)
+
+
+_MUTABLE = (ListV, TupleV, DictV, Instance, ClassV, FunctionV, Sym, Tensor, Method, PartialV)
