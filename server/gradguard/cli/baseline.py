@@ -13,12 +13,13 @@ from pathlib import Path
 
 from gradguard.cli.fingerprints import LineOf, fingerprints
 from gradguard.cli.reading import replace_file
+from gradguard.cli.refused import Refused
 from gradguard.findings import Finding
 
 FORMAT = 1
 
 
-class BadBaseline(Exception):
+class BadBaseline(Refused):
     """The baseline cannot be read or written; the message names the file and the reason."""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,11 +17,12 @@ from pathlib import Path
 
 from gradguard.check.api import ordered
 from gradguard.check.ignores import UNUSED
-from gradguard.cli import baseline, discover, fix, git, output, pool, progress
+from gradguard.cli import discover, output, pool, progress
 from gradguard.cli.cache import Cache, open_cache
 from gradguard.cli.configuration import Configuration, command_line_layer
 from gradguard.cli.formats import text
 from gradguard.cli.reading import Unreadable
+from gradguard.cli.refused import Refused
 from gradguard.cli.result import Edits, Outcome, Trouble
 from gradguard.cli.worker import Checked, Checker, Job
 from gradguard.findings import Applicability, Finding, Limit
@@ -33,15 +35,11 @@ STDIN = "-"
 WITH_EDITS = ("json", "sarif")
 
 
-class Refused(Exception):
-    """The request cannot be carried out; the message says why."""
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Run `gradguard check` and return the exit code."""
     try:
         return _run(arguments)
-    except (Refused, discover.NoSuchPath, git.GitFailed, baseline.BadBaseline, pool.WorkerDied) as error:
+    except Refused as error:
         for line in str(error).splitlines():
             complain(line)
         return CANNOT
@@ -58,7 +56,11 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.fix and arguments.diff:
         raise Refused("--diff shows what --fix would do; give one of the two")
     configuration = _configuration(arguments)
-    known = baseline.read(Path(arguments.baseline)) if arguments.baseline else None
+    known = None
+    if arguments.baseline or arguments.write_baseline:
+        from gradguard.cli import baseline
+
+        known = baseline.read(Path(arguments.baseline)) if arguments.baseline else None
     jobs = _jobs(arguments, configuration)
     if configuration.problems:
         raise Refused("\n".join(map(str, configuration.problems)))
@@ -136,6 +138,8 @@ def _jobs(arguments: argparse.Namespace, configuration: Configuration) -> list[J
             if not (target.named and discover.excluded(target.path, configuration.of(target.path.parent)))
         ]
     if arguments.changed_since:
+        from gradguard.cli import git
+
         folder = Path(os.path.abspath(paths[0]))
         changed = git.changed_since(arguments.changed_since, folder if folder.is_dir() else folder.parent)
         real = {Path(os.path.realpath(path)) for path in changed}
@@ -175,6 +179,8 @@ class _Fixing:
             if from_stdin and not self._diff:
                 sys.stdout.buffer.write(job.data or b"")
             return checked
+        from gradguard.cli import fix
+
         try:
             fixed = fix.fix(job, self._checker, unsafe=self._unsafe)
             if self._diff:
@@ -187,6 +193,11 @@ class _Fixing:
                 fix.write(job.path, fixed)
         except (Unreadable, Undecodable) as error:
             return replace(checked, troubles=(*checked.troubles, Trouble(job.path, str(error))))
+        except Exception as error:
+            # A fault in the fix of one file must not keep the others from being fixed.
+            trouble = Trouble(job.path, f"not fixed: internal error {type(error).__name__}: {error}")
+            crash = replace(checked.report, crash=traceback.format_exc())
+            return replace(checked, report=crash, troubles=(*checked.troubles, trouble))
         self.count += fixed.count
         return replace(checked, report=fixed.report)
 

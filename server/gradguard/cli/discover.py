@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradguard.check.settings import ALWAYS_EXCLUDED, Settings
+from gradguard.cli.refused import Refused
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".py",)
 
 
-class NoSuchPath(Exception):
+class NoSuchPath(Refused):
     """A path on the command line leads nowhere."""
 
 

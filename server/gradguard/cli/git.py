@@ -7,8 +7,10 @@ import os
 import subprocess
 from pathlib import Path
 
+from gradguard.cli.refused import Refused
 
-class GitFailed(Exception):
+
+class GitFailed(Refused):
     """git cannot say what changed; the message says why."""
 
 

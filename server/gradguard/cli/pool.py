@@ -7,13 +7,14 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
+from gradguard.cli.refused import Refused
 from gradguard.cli.worker import Checked, Checker, Job
 
 FEW = 16
 """Up to so many files, starting other processes costs more than it gains."""
 
 
-class WorkerDied(Exception):
+class WorkerDied(Refused):
     """A worker process ended before its work was done."""
 
 
