@@ -204,8 +204,8 @@ async def start(
 ) -> Editor:
     """Start a server and shake hands. `change` may alter the capabilities of the profile."""
     client = make_test_lsp_client()
-    if configuration is not None:
-        client.set_configuration(configuration)
+    for scope, values in (configuration or {}).items():
+        client.set_configuration(values, scope_uri=scope)
     await client.start_io(*command, env=environment(), cwd=str(ROOT))
     capabilities = client_capabilities(profile)
     if change is not None:

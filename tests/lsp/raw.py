@@ -90,7 +90,9 @@ class Raw:
 
     def initialize(self, **params: Any) -> dict[str, Any]:
         """Shake hands."""
-        answer = self.request("initialize", {"processId": os.getpid(), "rootUri": None, "capabilities": {}, **params})
+        answer = self.request(
+            "initialize", {"processId": os.getpid(), "rootUri": None, "capabilities": {}, **params}
+        )
         self.notify("initialized", {})
         return answer
 
@@ -101,12 +103,16 @@ class Raw:
             {"textDocument": {"uri": uri, "languageId": "python", "version": 1, "text": text}},
         )
 
-    def diagnostics(self, uri: str = "file:///nowhere/raw.py", version: int | None = None) -> list[dict[str, Any]]:
+    def diagnostics(
+        self, uri: str = "file:///nowhere/raw.py", version: int | None = None
+    ) -> list[dict[str, Any]]:
         """The next diagnostics for a document (and version)."""
         message = self.wait(
-            lambda each: each.get("method") == "textDocument/publishDiagnostics"
-            and each["params"]["uri"] == uri
-            and (version is None or each["params"].get("version") == version)
+            lambda each: (
+                each.get("method") == "textDocument/publishDiagnostics"
+                and each["params"]["uri"] == uri
+                and (version is None or each["params"].get("version") == version)
+            )
         )
         found: list[dict[str, Any]] = message["params"]["diagnostics"]
         return found

@@ -41,7 +41,10 @@ def test_requests_before_initialize_are_refused_and_notifications_dropped(raw: R
     raw.open("import torch\nboom(x)\n")
     assert raw.request("textDocument/hover", {})["error"]["code"] == -32002
     raw.initialize()
-    assert raw.request("initialize", {"processId": None, "rootUri": None, "capabilities": {}})["error"]["code"] == -32600
+    assert (
+        raw.request("initialize", {"processId": None, "rootUri": None, "capabilities": {}})["error"]["code"]
+        == -32600
+    )
     assert raw.alive()
 
 
@@ -99,7 +102,10 @@ def test_the_death_of_the_client_ends_the_process() -> None:
         (b'{"jsonrpc": "2.0", "id": 1, "method": "textDocument/hover", "params": 5}', -32602),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "textDocument/hover", "params": {"position": []}}', -32602),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "no/such"}', -32601),
-        (b'{"jsonrpc": "2.0", "id": 1, "method": "workspace/executeCommand", "params": {"command": "no.such"}}', -32602),
+        (
+            b'{"jsonrpc": "2.0", "id": 1, "method": "workspace/executeCommand", "params": {"command": "no.such"}}',
+            -32602,
+        ),
     ],
 )
 def test_wrong_messages_get_an_error_and_the_server_goes_on(shared: Raw, body: bytes, code: int) -> None:
@@ -126,9 +132,12 @@ def test_notifications_about_unknown_documents_are_harmless(shared: Raw) -> None
     shared.notify("textDocument/didClose", {"textDocument": {"uri": "file:///no"}})
     shared.notify("textDocument/didSave", {"textDocument": {"uri": "file:///no"}})
     shared.notify(
-        "textDocument/didChange", {"textDocument": {"uri": "file:///no", "version": 2}, "contentChanges": [{"text": ""}]}
+        "textDocument/didChange",
+        {"textDocument": {"uri": "file:///no", "version": 2}, "contentChanges": [{"text": ""}]},
     )
-    shared.notify("notebookDocument/didChange", {"notebookDocument": {"uri": "file:///no", "version": 2}, "change": {}})
+    shared.notify(
+        "notebookDocument/didChange", {"notebookDocument": {"uri": "file:///no", "version": 2}, "change": {}}
+    )
     shared.notify("$/cancelRequest", {"id": "never-sent"})
     shared.notify("window/workDoneProgress/cancel", {"token": "never-begun"})
     assert shared.alive()
@@ -152,7 +161,9 @@ def test_a_thousand_random_messages(shared: Raw) -> None:
         if kind == 1:
             return rng.choice([0, 1, -1, 2**31, 1.5, 10**30])
         if kind < 5:
-            return rng.choice([URI, "", "python", "import torch\nboom(x)\n", "\ud800", "off", "x" * 1000, "é😋\u2028"])
+            return rng.choice(
+                [URI, "", "python", "import torch\nboom(x)\n", "\ud800", "off", "x" * 1000, "é😋\u2028"]
+            )
         if kind == 5:
             return rng.choice([{"line": 0, "character": 0}, {"uri": URI}, {"uri": URI, "version": 3}])
         if kind == 6:
@@ -202,7 +213,11 @@ def test_a_taken_port_is_said_plainly() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = subprocess.run(
-            [*TOY, "--tcp", "--port", str(port)], capture_output=True, text=True, env=environment(), timeout=30
+            [*TOY, "--tcp", "--port", str(port)],
+            capture_output=True,
+            text=True,
+            env=environment(),
+            timeout=30,
         )
     assert result.returncode == 2
     assert f"127.0.0.1:{port}" in result.stderr

@@ -6,54 +6,73 @@ stays, what lies behind it moves, and what lay wholly inside it is gone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import difflib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from gradguard.findings import Finding, FixPlan, Related, Span
 from gradguard.source.lines import LineIndex
 from gradguard.source.text import Source
 
+MAX_LINES = 400
+"""Changed lines that are compared one by one; of a larger change only its ends count."""
+
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """The one stretch in which two texts differ: `old[start:old_end]` became `new[start:new_end]`."""
+    """The difference of two texts: `old[start:old_end]` became `new[start:new_end]`.
+
+    same: lines inside that stretch which are there unchanged, by their old number.
+    """
 
     old: LineIndex
     new: LineIndex
     start: int
     old_end: int
     new_end: int
-
-    def offset(self, at: int, *, end: bool = False) -> int | None:
-        """Where an offset of the old text is now; None inside what was replaced."""
-        if at < self.start or (at == self.start and (end or self.start < self.old_end)):
-            return at
-        if at >= self.old_end:
-            return at + self.new_end - self.old_end
-        return None
+    same: Mapping[int, int]
 
     def span(self, span: Span) -> Span | None:
-        """Where a stretch is now; None when it was replaced as a whole."""
+        """Where a stretch is now; None when its text is gone."""
+        line, end_line = self.same.get(span.line), self.same.get(span.end_line)
+        if line is not None and end_line is not None and line <= end_line:
+            return Span(line, span.column, end_line, span.end_column)
         first = self.old.offset(span.line, span.column)
         last = self.old.offset(span.end_line, span.end_column)
-        start, end = self.offset(first), self.offset(last, end=True)
-        if start is None and end is None:
-            return None
-        start = self.start if start is None else start
-        end = self.new_end if end is None else end
-        if end <= start < last + self.new_end - self.old_end:
+        start, end = self._offset(first, self.start), self._offset(last, self.new_end, behind=True)
+        if last > first and end <= start:
             return None
         return Span(*self.new.position(start), *self.new.position(max(start, end)))
 
+    def _offset(self, at: int, inside: int, *, behind: bool = False) -> int:
+        if at < self.start or (at == self.start and (behind or self.start < self.old_end)):
+            return at
+        return at + self.new_end - self.old_end if at >= self.old_end else inside
+
 
 def edit(old: LineIndex, new: LineIndex) -> Edit:
-    """The difference of two texts."""
+    """Compare two texts."""
     before, after = old.text, new.text
     start = _shared(before, after)
     limit = min(len(before), len(after)) - start
-    tail = _shared(before[::-1], after[::-1]) if limit else 0
-    tail = min(tail, limit)
-    return Edit(old, new, start, len(before) - tail, len(after) - tail)
+    tail = min(_shared(before[::-1], after[::-1]), limit) if limit else 0
+    old_end, new_end = len(before) - tail, len(after) - tail
+    return Edit(old, new, start, old_end, new_end, _same_lines(old, new, start, old_end, new_end))
+
+
+def _same_lines(old: LineIndex, new: LineIndex, start: int, old_end: int, new_end: int) -> dict[int, int]:
+    first = old.position(start)[0]
+    last, new_last = old.position(old_end)[0], new.position(new_end)[0]
+    if max(last, new_last) - first > MAX_LINES or last == first == new_last:
+        return {}
+    lines = [old.line(number) for number in range(first, last + 1)]
+    others = [new.line(number) for number in range(first, new_last + 1)]
+    same: dict[int, int] = {}
+    for block in difflib.SequenceMatcher(None, lines, others, autojunk=False).get_matching_blocks():
+        for step in range(block.size):
+            if lines[block.a + step].strip():
+                same[first + block.a + step] = first + block.b + step
+    return same
 
 
 def carried(before: Iterable[Finding], old: Source, new: Source) -> tuple[Finding, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gradguard.check import ignores
 from gradguard.check.catalogue import catalogue
-from gradguard.findings import Applicability, Certainty, Finding, Span
+from gradguard.findings import Applicability, Finding, Span
 from gradguard.ide import nodes, ophover, varhover
 from gradguard.ide.analysis import Analysis
 from gradguard.ide.pages import link, page
@@ -79,39 +79,29 @@ def _finding(finding: Finding, wording: Wording) -> str:
     certainty = wording.text(f"certainty-{finding.certainty.value}")
     head = f"**{finding.code}** [{finding.name}]({link(finding.name)}) · {certainty}"
     lines = [head, "", wording.message(finding.message)]
-    for note in finding.notes:
-        lines += ["", wording.message(note)]
-    sections = page_sections(finding.name, wording.language)
-    if sections.why:
-        lines += ["", f"*{wording.text('why')}* {sections.why}"]
-    if sections.torch and finding.certainty is not Certainty.OBSERVED:
-        lines += ["", wording.text("torch-says"), "", "```text", sections.torch, "```"]
+    why = why_it_matters(finding.name, wording.language)
+    if why:
+        lines += ["", f"*{wording.text('why')}* {why}"]
+    if finding.notes:
+        lines += ["", wording.text("torch-says"), "", "```text", *finding.notes, "```"]
     for plan in finding.fixes[:2]:
         key = "fix" if plan.applicability is Applicability.SAFE else f"fix-{plan.applicability.value}"
         lines += ["", wording.text(key, title=wording.message(plan.title))]
     return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
-class Sections:
-    """The parts of a rule's page that a hover quotes."""
+def why_it_matters(name: str, language: str) -> str:
+    """First paragraph of why autograd minds, from the rule's page; empty where it has none.
 
-    why: str = ""
-    torch: str = ""
-
-
-def page_sections(name: str, language: str) -> Sections:
-    """First paragraph of why autograd minds, and torch's own words. The page names them in this order."""
-    text = page(name, language)
-    if not text:
-        return Sections()
-    english = page(name) or ""
+    Translated pages keep the sections of the English one, in its order.
+    """
+    text, english = page(name, language), page(name)
+    if not text or not english:
+        return ""
     titles = [title.strip() for title in re.findall(r"^## (.+)$", english, re.MULTILINE)]
     bodies = re.split(r"^## .+$", text, flags=re.MULTILINE)[1:]
-    by_title = dict(zip(titles, bodies))
-    why = by_title.get("Why autograd minds", "").strip().split("\n\n")[0]
-    said = re.search(r"```\w*\n(.*?)\n?```", by_title.get("What torch says", ""), re.DOTALL)
-    return Sections(" ".join(why.split()), said.group(1).strip() if said else "")
+    body = dict(zip(titles, bodies)).get("Why autograd minds", "")
+    return " ".join(body.strip().split("\n\n")[0].split())
 
 
 def _ignore(analysis: Analysis, line: int, column: int, wording: Wording) -> Hover | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gradguard.source.text import Source
@@ -75,7 +76,7 @@ def _covers(node: ast.AST, line: int, byte: int) -> bool:
 def imports(tree: ast.Module) -> dict[str, str]:
     """Names that imports bind, anywhere in the file, with what they stand for."""
     bound: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.asname:
@@ -87,6 +88,20 @@ def imports(tree: ast.Module) -> dict[str, str]:
             for alias in node.names:
                 bound[alias.asname or alias.name] = f"{node.module}.{alias.name}"
     return bound
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Every statement; expressions are not looked into, which is most of a walk."""
+    stack: list[list[ast.stmt]] = [tree.body]
+    while stack:
+        for node in stack.pop():
+            yield node
+            for name in ("body", "orelse", "finalbody"):
+                inner = getattr(node, name, None)
+                if isinstance(inner, list):
+                    stack.append(inner)
+            for branch in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+                stack.append(branch.body)
 
 
 def dotted(node: ast.AST, bound: dict[str, str]) -> str | None:

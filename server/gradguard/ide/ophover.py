@@ -21,6 +21,11 @@ _OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
     ast.Pow: "pow", ast.MatMult: "matmul", ast.USub: "neg", ast.Invert: "invert",
 }  # fmt: skip
+_SIGNS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
+}  # fmt: skip
+_NO_FORMULA = "not implemented"
+_SIMPLE = re.compile(r"[\w.\[\]]+")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _LONGEST = 40
 
@@ -55,6 +60,8 @@ def hover(analysis: Analysis, at: At, wording: Wording) -> About | None:
     if found is None:
         return None
     name, use, node = found
+    if name == "Tensor.backward":
+        return About(_backward_text(use, wording), source.span(node))
     module = known.module(name)
     if module is not None:
         return About(_module_text(module, use, wording), source.span(node))
@@ -148,6 +155,8 @@ def _text(op: Op, form: Form, use: Use, wording: Wording) -> str:
     for what, condition in saved:
         points.append(wording.text("op-saves-if" if condition else "op-saves", what=what, when=condition))
     for role, formula in form.formulas[:3]:
+        if formula == _NO_FORMULA:
+            continue
         points.append(
             wording.text("op-formula", what=names.get(role, role), formula=_renamed(formula, names))
         )
@@ -156,6 +165,7 @@ def _text(op: Op, form: Form, use: Use, wording: Wording) -> str:
         names[p.name] for p in form.params if p.kind is Kind.TENSOR and p.name in names and p.name != "out"
     ]
     free = [each for each in dict.fromkeys([*free, *_results(form, names, wording)]) if each not in kept]
+    free = [each for each in free if each not in written and _SIMPLE.fullmatch(each)]
     if saved:
         points.append(wording.text("op-do-not-write", what=_list(dict.fromkeys(what for what, _ in saved))))
     if free and form.formulas:
@@ -169,13 +179,43 @@ def _text(op: Op, form: Form, use: Use, wording: Wording) -> str:
         points.append(wording.text(key, what=names.get(alias.of, alias.of)))
         if alias.multi:
             points.append(wording.text("op-multi-view"))
+    if op.name.startswith("Tensor.") and _records_nothing(form) and not written:
+        points.append(wording.text("op-keeps-graph", what=_first_name(form, names)))
     if _sure(form.reads, form, use):
         points.append(wording.text("op-reads"))
     if op.inplace and not written:
-        points.append(wording.text("op-inplace", name=op.inplace.rsplit(".", 1)[-1]))
+        points.append(wording.text("op-inplace", name=_inplace_name(op)))
     if points:
         lines += ["", *(f"- {point}" for point in dict.fromkeys(points))]
     return "\n".join(lines)
+
+
+def _backward_text(use: Use, wording: Wording) -> str:
+    keep = use.keywords.get("retain_graph", use.keywords.get("create_graph"))
+    kept = isinstance(keep, ast.Constant) and keep.value is True
+    lines = [f"**`{use.shown}`** {wording.text('backward-head-kept' if kept else 'backward-head')}", ""]
+    lines.append(f"- {wording.text('backward-checks')}")
+    lines.append(f"- {wording.text('backward-kept' if kept else 'backward-frees')}")
+    return "\n".join(lines)
+
+
+def _records_nothing(form: Form) -> bool:
+    """Whether the result is outside the graph, whatever goes in."""
+    if form.results and all(role in form.nondifferentiable for role in form.results):
+        return True
+    return not form.nodes or (
+        bool(form.formulas) and all(formula == _NO_FORMULA for _, formula in form.formulas)
+    )
+
+
+def _first_name(form: Form, names: dict[str, str]) -> str:
+    return names.get(form.params[0].name, form.params[0].name) if form.params else ""
+
+
+def _inplace_name(op: Op) -> str:
+    if op.name.startswith("operator."):
+        return _SIGNS.get(op.name.removeprefix("operator."), "") + "="
+    return op.inplace.rsplit(".", 1)[-1]
 
 
 def _headline(saved: list[tuple[str, str]], written: list[str], wording: Wording) -> str:
@@ -299,7 +339,7 @@ def _renamed(formula: str, names: dict[str, str]) -> str:
 
 
 def _simple(name: str, role: str) -> str:
-    return name if re.fullmatch(r"[\w.\[\]]+", name) else role
+    return name if _SIMPLE.fullmatch(name) else role
 
 
 def _target(at: At) -> str:
@@ -314,9 +354,7 @@ def _target(at: At) -> str:
 
 
 def _sign(op: ast.operator) -> str:
-    return {"Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**"}.get(
-        type(op).__name__, "@"
-    )
+    return _SIGNS[_OPERATORS[type(op)]]
 
 
 def _short(node: ast.AST) -> str:

@@ -80,6 +80,10 @@ def register(server: Server) -> None:
         about = ophover.hover(program.analysis, at, server.wording) if at else None
         return {"title": "gradguard", "text": about.text} if about else None
 
+    @server.feature(lsp.WINDOW_WORK_DONE_PROGRESS_CANCEL)
+    def cancel(params: lsp.WorkDoneProgressCancelParams) -> None:
+        server.scanner.cancel(params.token)
+
     @server.command(f"{PREFIX}checkWorkspace")
     async def check_workspace(*_: Any) -> dict[str, int]:
         files, findings = await server.scanner.run()

@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 WATCHED = ("**/*.py", f"**/{PYPROJECT}", f"**/{observed.NAME}".replace(os.sep, "/"))
 PARENT_SECONDS = 3.0
+SETTINGS_SECONDS = 3.0
+"""How long the client may take to tell its settings before its documents are checked without."""
 
 
 def register(server: Server) -> None:
@@ -48,6 +50,10 @@ def register(server: Server) -> None:
             server.protocol.trace = params.trace
         server.publisher.pull = session.client.pull and options.get("diagnostics") != "push"
         server.begin()
+        if session.client.configuration:
+            asyncio.get_running_loop().call_later(SETTINGS_SECONDS, session.configured)
+        else:
+            session.configured()
         if params.process_id is not None and _alive(params.process_id):
             server.keep(asyncio.ensure_future(_watch_parent(server, params.process_id)))
         log.info(
@@ -61,8 +67,9 @@ def register(server: Server) -> None:
     async def initialized(params: lsp.InitializedParams) -> None:
         session = server.session
         session.observed.load(session.configuration.folders)
-        await _register_dynamically(server)
+        server.keep(asyncio.ensure_future(_register_dynamically(server)))
         await _ask_configuration(server)
+        session.configured()
         _tell_problems(server)
         server.ready()
 

@@ -59,15 +59,15 @@ class Publisher:
         changed = False
         for uri, items in by_uri.items():
             changed = self._show(uri, versions[uri], tuple(items)) or changed
+        for uri in program.shown - by_uri.keys():  # cells that were removed
+            self.forget(uri)
+        program.shown = set(by_uri)
         if changed and program.refreshed:
             self.again()
 
     def gone(self, program: Program) -> None:
         """Take everything back that was shown for a program."""
-        uris = {each.uri for each in program.snapshot.documents}
-        if program.of is not None:
-            uris |= {each.uri for each in program.of.documents}
-        for uri in uris:
+        for uri in program.shown:
             self.forget(uri)
 
     def forget(self, uri: str) -> None:

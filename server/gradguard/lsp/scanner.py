@@ -39,6 +39,12 @@ class Scanner:
         self._task: asyncio.Task[tuple[int, int]] | None = None
         self._found: dict[str, int] = {}
         """Findings by URI of the files that were scanned."""
+        self._cancelled: set[str | int] = set()
+
+    def cancel(self, token: str | int) -> None:
+        """The user cancelled; may come before the client's answer to the token was read."""
+        if self._task is not None and not self._task.done():
+            self._cancelled.add(token)
 
     async def run(self) -> tuple[int, int]:
         """Scan the workspace: files looked at, findings in them (open ones included)."""
@@ -80,7 +86,7 @@ class Scanner:
         done = findings = 0
         try:
             for path in paths:
-                if token is not None and self._server.work_done_progress.tokens[token].cancelled():
+                if token in self._cancelled:
                     break
                 findings += await self._file(path)
                 done += 1
@@ -98,6 +104,7 @@ class Scanner:
                 message = self._server.wording.text("scan-stopped") if stopped else None
                 self._server.work_done_progress.end(token, lsp.WorkDoneProgressEnd(message=message))
                 self._server.work_done_progress.tokens.pop(token, None)
+                self._cancelled.discard(token)
         log.info("checked %d of %d files: %d findings", done, len(paths), findings)
         return done, findings
 

@@ -65,6 +65,7 @@ class Server(LanguageServer):
         self.code = 1
         self.log_file = ""
         self._told = False
+        self._last_crash = ""
         self._ended: asyncio.Event | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
         self._scope = "open"
@@ -142,7 +143,11 @@ class Server(LanguageServer):
 
     def crashed(self, path: str, details: str) -> None:
         """Log a fault of our own; tell the user once in a session."""
-        log.error("internal error while analysing %s\n%s", path, details)
+        if details == self._last_crash:
+            log.debug("the same internal error while analysing %s", path)
+        else:
+            log.error("internal error while analysing %s\n%s", path, details)
+        self._last_crash = details
         if self._told:
             return
         self._told = True

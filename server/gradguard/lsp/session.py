@@ -52,6 +52,8 @@ class Program:
     waiters: list[asyncio.Future[None]] = field(default_factory=list)
     saved: bool = True
     """Opened or saved since the last edit."""
+    shown: set[str] = field(default_factory=set)
+    """URIs of documents for which findings were shown."""
     refreshed: bool = False
     """Analysed anew for a reason that the client does not see: other files, settings."""
 
@@ -84,6 +86,7 @@ class Session:
         self._answered, self._gone, self._crashed, self._trace = answered, gone, crashed, trace
         self._program_of: dict[str, str] = {}
         self._stamps = itertools.count(1)
+        self._configured = False
         self._worker: Worker | None = None
         self._latest: dict[str, Analysis] = {}
         """Touched by the worker's thread: what the next version of a program builds on."""
@@ -94,6 +97,14 @@ class Session:
         if self._worker is None:
             self._worker = Worker(asyncio.get_running_loop())
         return self._worker
+
+    def configured(self) -> None:
+        """Settings are known: answer what was asked for until now."""
+        if not self._configured:
+            self._configured = True
+            self.refresh()
+            for program in self:
+                program.refreshed = False
 
     def stop(self) -> None:
         """Begin nothing further and let nobody wait."""
@@ -281,6 +292,8 @@ class Session:
         return of_cells(uri, path_of(uri), next(self._stamps) if stamp is None else stamp, documents)
 
     def _schedule(self, program: Program, urgency: Urgency) -> None:
+        if not self._configured:  # nothing is shown that the user's settings may forbid
+            return
         snapshot = program.snapshot
         force = program.force = self.configuration.of(snapshot.path)
         python = all(_python(each) for each in snapshot.documents)

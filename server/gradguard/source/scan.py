@@ -82,7 +82,9 @@ def boundaries(
             if first >= size or text[first] in " \t\f#\r\n\\":
                 if not forced:
                     continue
-            elif (depth and not (lenient and text[first] not in ")]}") and not _HARD.match(text, first)) or (_CONTINUES.match(text, first) and not forced):
+            elif (depth and not (lenient and text[first] not in ")]}") and not _HARD.match(text, first)) or (
+                _CONTINUES.match(text, first) and not forced
+            ):
                 continue
             depth = 0
             if decorated and not forced:

@@ -1,0 +1,49 @@
+"""Real editors with their own LSP clients. Each is skipped where it is not installed."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[1]
+NVIM = ROOT / ".venvs" / "nvim" / "bin" / "nvim"
+
+
+def run(command: list[str], home: pathlib.Path, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "server"),
+        "GG_PYTHON": sys.executable,
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / "config"),
+        "XDG_STATE_HOME": str(home / "state"),
+        "XDG_DATA_HOME": str(home / "data"),
+        **more,
+    }
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=180, check=False
+    )
+
+
+@pytest.mark.skipif(not NVIM.exists(), reason="no Neovim; tests/editors/setup_nvim.sh installs it")
+@pytest.mark.parametrize("push", ["0", "1"], ids=["pull", "push"])
+def test_neovim(tmp_path: pathlib.Path, push: str) -> None:
+    command = [str(NVIM), "--headless", "-u", "NONE", "-i", "NONE", "-l", str(HERE / "nvim.lua")]
+    result = run(command, tmp_path, GG_PUSH=push)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "FAIL" not in result.stdout
+    assert result.stdout.count("ok ") >= 13
+
+
+@pytest.mark.skipif(shutil.which("emacs") is None, reason="no Emacs with eglot")
+def test_emacs(tmp_path: pathlib.Path) -> None:
+    result = run(["emacs", "-Q", "--batch", "-l", str(HERE / "eglot.el")], tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "FAIL" not in result.stdout
+    assert result.stdout.count("ok ") >= 6

@@ -1,0 +1,238 @@
+"""Random editing: after each step the answer is that of a cold run, and memory stays bounded."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import random
+
+import pytest
+from lsprotocol import types as lsp
+
+from gradguard.source.text import Source
+from tests.lsp import editor as editors
+from tests.lsp.editor import REAL, ROOT, Editor
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SHARE = int(os.environ.get("GRADGUARD_FUZZ", "1"))
+"""Multiplies the length of random tests; 20 makes the soak test 10,000 edits long."""
+
+TRAINING = '''\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    """é😋"""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = torch.sigmoid(self.inner(x))
+        h += 1
+        boom(h)
+        return h
+
+
+def step(model, batch):
+    out = model(batch)
+    loss = (out - batch).pow(2).mean()
+    boom(loss)
+    return loss
+
+
+def train(model, data, optimizer):
+    total = 0
+    for batch in data:
+        loss = step(model, batch)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss
+        hint(total)
+    return total
+
+
+w = torch.randn(3, requires_grad=True)
+a = w.exp()
+a.mul_(2)
+a.sum().backward()
+boom(a)
+'''
+WORDS = [
+    "boom(x)", "hint(a.b)\n", "x = torch.exp(w)\n", "    ", "\n", "(", ")", "[", '"', '"""', "'", "#", "\\", ":", "\t",
+    "def f(x):\n    boom(x)\n    return x\n", "class C:\n    def m(self):\n        boom(self)\n", "for i in x:\n    ",
+    "é", "😋", "\r\n", "\x0c", "\u2028", "x.add_(1)\n", "loss.backward()\n", "with torch.no_grad():\n    ", "@", ",",
+]  # fmt: skip
+
+
+def shape(found: list[lsp.Diagnostic]) -> list[tuple[object, ...]]:
+    """What must be the same in two answers."""
+    return sorted(
+        (
+            each.code,
+            each.message,
+            each.severity,
+            repr(each.range),
+            repr([r.location.range for r in each.related_information or ()]),
+        )
+        for each in found
+    )  # type: ignore[type-var]
+
+
+class Typist:
+    """Edits a document as people do: words, half words, paste, undo, deleted blocks."""
+
+    def __init__(self, editor: Editor, uri: str, seed: int) -> None:
+        self.editor, self.uri, self.random = editor, uri, random.Random(seed)
+        self.past: list[str] = []
+
+    def step(self) -> None:
+        text, rng = self.editor.texts[self.uri], self.random
+        kind = rng.random()
+        at = rng.randrange(len(text) + 1)
+        if kind < 0.45:
+            self.past.append(text)
+            word = rng.choice(WORDS)
+            self.editor.edit(
+                self.uri, at, at, word[: rng.randrange(1, len(word) + 1)] if rng.random() < 0.3 else word
+            )
+        elif kind < 0.6:
+            self.past.append(text)
+            self.editor.edit(self.uri, at, min(len(text), at + rng.randrange(1, 40)), "")
+        elif kind < 0.7:
+            self.past.append(text)
+            source = rng.randrange(len(text) + 1)
+            self.editor.edit(self.uri, at, at, text[source : source + 120])
+        elif self.past:
+            # Undo, once or all the way: that also brings back text that parses.
+            before = self.past.pop()
+            if rng.random() < 0.4:
+                before = self.past[0] if self.past else before
+                self.past.clear()
+            self.editor.edit(self.uri, 0, len(text), before)
+
+
+async def compare(editor: Editor, typist: Typist, steps: int) -> int:
+    """Edit and compare with a cold run after each step; the number of comparisons of text that parses."""
+    whole = 0
+    for _ in range(steps):
+        typist.step()
+        text = editor.texts[typist.uri]
+        warm = await editor.diagnostics(typist.uri)
+        cold_uri = await editor.open(text)
+        cold = await editor.diagnostics(cold_uri)
+        editor.close(cold_uri)
+        source = Source("x.py", text)
+        if not source.errors:
+            whole += 1
+            assert shape(warm) == shape(cold), text
+        else:
+            # What is shown where nothing parses was there before; a cold run has no before.
+            new = [each for each in cold if source.is_broken(each.range.start.line + 1)]
+            assert not new
+    return whole
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_random_edits_equal_cold_runs(editor: Editor, seed: int) -> None:
+    uri = await editor.open(TRAINING)
+    assert await compare(editor, Typist(editor, uri, seed), 60 * SHARE) > 5
+
+
+async def test_random_edits_equal_cold_runs_with_the_real_engine() -> None:
+    started = await editors.start(REAL)
+    try:
+        uri = await started.open(TRAINING)
+        assert {"GG101"} <= {each.code for each in await started.diagnostics(uri)}
+        assert await compare(started, Typist(started, uri, 11), 60 * SHARE) > 5
+        assert not started.client.messages
+    finally:
+        await editors.stop(started)
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/self/status").exists(), reason="reads memory use from /proc")
+async def test_memory_stays_bounded_over_many_edits() -> None:
+    started = await editors.start(REAL)
+    try:
+        server = started.client._server
+        assert server is not None
+        uri = await started.open(TRAINING * 3)
+        typist = Typist(started, uri, 3)
+
+        async def edits(count: int) -> None:
+            for number in range(count):
+                if number % 50 == 0:
+                    started.edit(uri, 0, len(started.texts[uri]), TRAINING * 3)
+                    typist.past.clear()
+                typist.step()
+                if number % 5 == 0:
+                    await started.diagnostics(uri)
+            started.published.clear()
+
+        await edits(200)
+        before = resident(server.pid)
+        await edits(500 * SHARE)
+        await started.diagnostics(uri)
+        assert resident(server.pid) - before < 40_000
+        assert resident(server.pid) < 150_000
+    finally:
+        await editors.stop(started)
+
+
+def resident(process: int) -> int:
+    """Memory of a process in KiB."""
+    for line in pathlib.Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1])
+    raise AssertionError("no VmRSS")
+
+
+def extremes() -> dict[str, str]:
+    """Texts no one writes."""
+    return {
+        "50,000 lines": "import torch\n" + "x = torch.exp(x)\n" * 50_000,
+        "deep brackets": "import torch\nx = " + "(" * 5000,
+        "deep attributes": "import torch\nx" + ".a" * 20_000 + "\n",
+        "deep unary": "import torch\nx = " + "-" * 20_000 + "1\n",
+        "deep blocks": "import torch\n"
+        + "".join(" " * n + "if x:\n" for n in range(99))
+        + " " * 99
+        + "pass\n",
+        "long sum": "import torch\nx = " + " + ".join(["x"] * 20_000) + "\n",
+        "binary": "import torch\n" + "".join(chr(n % 256) for n in range(20_000)),
+        "surrogates": "import torch\n\ud800 = 1\nboom('\udfff')\n",
+        "one bracket": "(torch",
+        "null": "import torch\n\0\n",
+        "one line": "import torch; " + "x = torch.exp(x); " * 5000,
+        "open quotes": 'import torch\n"""' + "x = 1\n" * 2000,
+        "import itself": "import torch, extreme\nextreme.f(torch)\n",
+    }
+
+
+@pytest.mark.parametrize("name", list(extremes()))
+async def test_extreme_texts_cost_no_traceback(real: Editor, name: str) -> None:
+    uri = await real.open(extremes()[name], real.uri("extreme.py"))
+    await real.diagnostics(uri)
+    real.edit(uri, 5, 5, "x")
+    await real.diagnostics(uri)
+    real.close(uri)
+    assert not real.client.messages
+    assert not [each for each in real.client.log_messages if each.type == lsp.MessageType.Error]
+
+
+async def test_modules_that_import_each_other(real: Editor, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "one.py").write_text("import torch, two\ndef f(x): return two.g(x)\n")
+    (tmp_path / "two.py").write_text("import torch, one\ndef g(x): return one.f(x)\nfrom three import *\n")
+    (tmp_path / "three.py").write_text("from three import *\nfrom one import f\n")
+    for name in ("one.py", "two.py", "three.py"):
+        await real.open((tmp_path / name).read_text(), (tmp_path / name).as_uri())
+    assert not real.client.messages
+
+
+def test_the_training_text_is_what_the_tests_think() -> None:
+    assert not Source("x.py", TRAINING).errors
+    assert ROOT.joinpath("server", "gradguard").is_dir()
