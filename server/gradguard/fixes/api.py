@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gradguard.findings import FixPlan
-from gradguard.fixes import clones, comments, modes, writes
+from gradguard.fixes import clones, comments, evaluation, graph, modes, moves, reads, writes
 from gradguard.fixes.edit import Edit
 from gradguard.source.text import Source
 
@@ -19,10 +19,21 @@ KINDS: Mapping[str, Maker] = {
     "drop-inplace": writes.drop_inplace,
     "masked-write": writes.masked_write,
     "clone": clones.clone_expression,
-    "detach": clones.detach_expression,
+    "detach-kept": graph.detach,
+    "detach-after": graph.detach_after,
+    "data-to-detach": graph.data_to_detach,
+    "keep-graph": graph.keep_graph,
+    "sum-backwards": graph.sum_backwards,
+    "drop-retain-graph": graph.drop_retain_graph,
+    "stack": graph.stack,
     "no-grad": modes.under_mode,
-    "decorate": modes.decorate,
+    "no-grad-eval": evaluation.no_grad_evaluation,
+    "no-grad-rest": evaluation.no_grad_rest,
     "relax-inference": modes.relax_inference,
+    "move-after": moves.move_after,
+    "item-after-loop": reads.item_after_loop,
+    "guard-read": reads.guard_read,
+    "log-lazily": reads.log_lazily,
     "remove-ignore": comments.remove_ignore,
 }
 """What a plan may ask for."""

@@ -13,15 +13,10 @@ from gradguard.source.text import Source
 
 def clone_expression(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     """`.clone()` behind an expression, and behind those that `also` names (`line:column:line:column;...`)."""
-    return call_method("clone", plan, source)
+    return _called("clone", plan, source)
 
 
-def detach_expression(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
-    """`.detach()` behind an expression, before a `.clone()` that ends it."""
-    return call_method("detach", plan, source)
-
-
-def call_method(name: str, plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+def _called(name: str, plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     """A method call behind each expression of the plan; None unless all of them are found."""
     spans = [plan.span, *spans_of(dict(plan.data).get("also", ""))]
     edits: list[Edit] = []

@@ -18,14 +18,17 @@ def render(context: Context, event: Event) -> Finding | None:
         severity=severity(event),
         related=[(event.loop, "every pass of this loop adds to the graph")],
         fixes=context.plan(
-            "detach",
+            "detach-kept",
             "Accumulate a detached value",
             Applicability.SAFE,
-            event.statement,
+            event.place.node,
             event.place,
             how="accumulate",
             name=event.text,
-        ),
+            **({"many": "1"} if event.many else {}),
+        )
+        if not event.trained
+        else (),
     )
 
 

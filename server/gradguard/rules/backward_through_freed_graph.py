@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+
 from gradguard.findings import Applicability, Finding, FixPlan
+from gradguard.rules.blocks import between, function_around
 from gradguard.rules.model import ERROR, Context, Rule, quoted
 from gradguard.tape.events import Event, SecondBackward
 
@@ -11,18 +14,10 @@ def render(context: Context, event: Event) -> Finding | None:
     """At the line that carries the old graph over; at the backward where nothing is carried."""
     if not isinstance(event, SecondBackward):
         return None
-    fixes: list[FixPlan] = []
+    fixes = _fixes(context, event)
     if event.carried is not None:
         message = (
             f"{quoted(event.text)} carries the graph of an earlier backward into the next one, which raises"
-        )
-        fixes = context.plan(
-            "detach-carried",
-            f"Detach {quoted(event.text)} here",
-            Applicability.UNSAFE,
-            event.carried.node,
-            event.carried,
-            name=event.text,
         )
     elif event.first.node is event.second.node:
         message = f"backward runs again through the graph of `{event.op}`, which this line has already freed"
@@ -39,6 +34,50 @@ def render(context: Context, event: Event) -> Finding | None:
         ],
         fixes=fixes,
         notes=("Trying to backward through the graph a second time",),
+    )
+
+
+def _fixes(context: Context, event: SecondBackward) -> list[FixPlan]:
+    """State is detached where it is put away, or behind the backward; backwards of one graph become one."""
+    many = {"many": "1"} if event.many else {}
+    carried = event.carried
+    path = event.place.path
+    tree = context.analysis.sources[path].tree
+    if carried is None:
+        return _summed(context, event, tree) if event.first.path == path == event.second.path else []
+    title = f"Detach {quoted(event.text)}"
+    node = carried.node
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], (ast.Attribute, ast.Subscript)):
+        return context.plan(
+            "detach-kept", title, Applicability.UNSAFE, node, carried, how="store", name=event.text, **many
+        )
+    behind = event.second
+    if (
+        behind.path == path
+        and event.text
+        and function_around(tree, node) is function_around(tree, behind.node)
+    ):
+        title += " after the backward"
+        return context.plan(
+            "detach-after", title, Applicability.UNSAFE, behind.node, behind, name=event.text, **many
+        )
+    return []
+
+
+def _summed(context: Context, event: SecondBackward, tree: ast.Module) -> list[FixPlan]:
+    """`(a + b).backward()` for two backwards that follow one another."""
+    found = between(tree, event.first.node, event.second.node)
+    if found is None or found[2] != found[1] + 1:
+        return []
+    span = context.analysis.span(event.second)
+    second = f"{span.line}:{span.column}:{span.end_line}:{span.end_column}"
+    return context.plan(
+        "sum-backwards",
+        "Sum both and go backward once",
+        Applicability.SAFE,
+        event.first.node,
+        event.first,
+        second=second,
     )
 
 

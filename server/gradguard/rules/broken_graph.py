@@ -34,6 +34,10 @@ def render(context: Context, event: Event) -> Finding | None:
             event.place.node,
             event.place,
         )
+    elif event.how not in ("no-graph", "no_grad"):
+        fixes = context.plan(
+            "keep-graph", "Keep it in the graph", Applicability.UNSAFE, event.place.node, event.place
+        )
     return context.finding(
         event,
         message,

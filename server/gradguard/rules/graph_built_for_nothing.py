@@ -18,7 +18,18 @@ def render(context: Context, event: Event) -> Finding | None:
         return None
     if event.why == "bare":
         message = "`torch.no_grad()` as a statement does nothing; use it in `with` or as a decorator"
-        return context.finding(event, message, severity=INFORMATION)
+        return context.finding(
+            event,
+            message,
+            severity=INFORMATION,
+            fixes=context.plan(
+                "no-grad-rest",
+                "Put what follows under it",
+                Applicability.UNSAFE,
+                event.place.node,
+                event.place,
+            ),
+        )
     return context.finding(
         event,
         f"{quoted(event.text)} {_WHY[event.why]}",

@@ -24,7 +24,7 @@ def render(context: Context, event: Event) -> Finding | None:
     fixes: list[FixPlan] = []
     if event.how in ("max", "min"):
         fixes = context.plan(
-            "stack-max",
+            "stack",
             f"Use `torch.stack(...).{event.how}()`",
             Applicability.UNSAFE,
             event.place.node,

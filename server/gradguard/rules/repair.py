@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from gradguard.findings import Applicability, FixPlan
+from gradguard.rules.blocks import after
 from gradguard.rules.model import Context, quoted
 from gradguard.tape.domain import Place
 from gradguard.tape.events import SavedTensorMutated, WriteFact
@@ -23,6 +24,10 @@ _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
 def ways_out(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
     """Fixes for a write to a saved tensor, the ones that keep its numbers first."""
     plans = [*rewritten(context, event.write), *saved_cloned(context, event)]
+    if event.write.statement is not None:
+        plans += after(
+            context, event.write.statement, event.write.place, event.backward, "Write after the backward"
+        )
     return sorted(plans, key=lambda plan: plan.applicability is not Applicability.SAFE)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gradguard.findings import Applicability, Finding
+from gradguard.findings import Finding
+from gradguard.rules.blocks import after
 from gradguard.rules.model import ERROR, Context, Rule, quoted
 from gradguard.tape.events import Event, SavedTensorMutated
 
@@ -12,12 +13,8 @@ def render(context: Context, event: Event) -> Finding | None:
     if not isinstance(event, SavedTensorMutated) or event.write.kind != "step" or not event.write.counted:
         return None
     saved = event.saved
-    fixes = context.plan(
-        "step-after-backward",
-        "Step after both backwards",
-        Applicability.UNSAFE,
-        event.write.statement,
-        event.write.place,
+    fixes = after(
+        context, event.write.place.node, event.write.place, event.backward, "Step after both backwards"
     )
     return context.finding(
         event,
@@ -27,7 +24,7 @@ def render(context: Context, event: Event) -> Finding | None:
             (saved.place, f"saved here by `{saved.op}`"),
             (event.backward, "this backward needs the values from before the update"),
         ],
-        fixes=fixes if event.backward is not None else (),
+        fixes=fixes,
     )
 
 

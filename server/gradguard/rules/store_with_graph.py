@@ -18,13 +18,14 @@ def render(context: Context, event: Event) -> Finding | None:
         severity=severity(event),
         related=[(event.loop, "every pass of this loop stores another graph")],
         fixes=context.plan(
-            "detach",
+            "detach-kept",
             "Store a detached value",
             Applicability.SAFE,
-            event.statement,
+            event.place.node,
             event.place,
             how="store",
             name=event.text,
+            **({"many": "1"} if event.many else {}),
         ),
     )
 

@@ -160,6 +160,8 @@ class GraphKept(Event):
     statement: ast.stmt | None = None
     many: bool = False
     """`text` names a tuple of tensors."""
+    trained: bool = False
+    """A backward of the same iteration goes through the kept value itself."""
 
 
 @dataclass(frozen=True, slots=True)

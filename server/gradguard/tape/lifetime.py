@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import replace
 
 from gradguard.tape import graphs, holders
 from gradguard.tape.domain import Node, Place, Tensor
@@ -227,7 +228,7 @@ def finish(run: Run) -> None:
         if walked:
             run.emit(GraphReleased(kept.event.place, True, kept.event.loop))
         else:
-            run.emit(kept.event)
+            run.emit(replace(kept.event, trained=_trained(kept)))
     for place, nodes, order in run.retained:
         if nodes and not any(node.walks > order for node in nodes):
             grows = any(kept.event.activations and set(kept.old) & set(nodes) for kept in run.kept.values())
@@ -237,6 +238,14 @@ def finish(run: Run) -> None:
     for event, loop in run.reads:
         if loop is None or not loop.inner:
             run.emit(event)
+
+
+def _trained(kept: Kept) -> bool:
+    """Whether a backward went through the kept value, or through what its statement made in another iteration."""
+    mine = kept.tensor.node
+    if mine is None:
+        return False
+    return any(node.walks > 0 for node in (mine, *kept.old) if node.place.node is mine.place.node)
 
 
 def _unused(run: Run) -> None:

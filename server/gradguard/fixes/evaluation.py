@@ -1,0 +1,112 @@
+"""`torch.no_grad()` for code that records graphs nobody differentiates: how far around the call it reaches."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gradguard.findings import FixPlan, Span
+from gradguard.fixes.edit import Edit
+from gradguard.fixes.modes import decorate, under_mode
+from gradguard.fixes.region import blocks
+from gradguard.source.text import Source
+
+_EVALUATES = re.compile(
+    r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|infer|inference)(_|$)"
+)
+_DIFFERENTIATES = frozenset({"backward", "grad", "step", "requires_grad_"})
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def no_grad_evaluation(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """A function that only evaluates is decorated; else the loop around the call is wrapped; else its statement.
+
+    Nothing that differentiates comes under the mode. data: `why`, `target` wraps the statement alone.
+    """
+    path = list(_around(source, plan.span))
+    statements = [node for node in path if isinstance(node, ast.stmt)]
+    if not statements:
+        return None
+    inner = statements[-1]
+    if dict(plan.data).get("why") == "target":
+        return _wrapped(plan, source, inner)
+    function = next(
+        (node for node in reversed(path) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))), None
+    )
+    if function is not None and _EVALUATES.search(function.name.lower()) and not _differentiates(function):
+        return decorate(replace(plan, span=source.span(function)), source)
+    within = path[path.index(function) + 1 :] if function is not None else path
+    loops = [node for node in within if isinstance(node, (ast.For, ast.While)) and not _differentiates(node)]
+    return _wrapped(plan, source, loops[0] if loops else inner)
+
+
+def no_grad_rest(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """A bare `torch.no_grad()` put before what follows it in its block, as a `with`."""
+    path = list(_around(source, plan.span))
+    statements = [node for node in path if isinstance(node, ast.stmt)]
+    if not statements or not isinstance(statements[-1], ast.Expr):
+        return None
+    bare = statements[-1]
+    owner = path[path.index(bare) - 1] if path.index(bare) else source.tree
+    block = next(body for body in (*blocks(owner), source.tree.body) if bare in body)
+    rest = block[block.index(bare) + 1 :]
+    if not rest or any(_differentiates(one) for one in rest) or bare.lineno == rest[0].lineno:
+        return None
+    last = source.span(rest[-1])
+    until = f"{last.line}:{last.column}:{last.end_line}:{last.end_column}"
+    wrapped = under_mode(replace(plan, span=source.span(rest[0]), data=(("until", until),)), source)
+    if wrapped is None:
+        return None
+    return (Edit(Span(bare.lineno, 1, (bare.end_lineno or bare.lineno) + 1, 1), ""), *wrapped)
+
+
+def _wrapped(plan: FixPlan, source: Source, statement: ast.stmt) -> tuple[Edit, ...] | None:
+    if isinstance(statement, (ast.If, ast.With, ast.FunctionDef, ast.ClassDef, ast.Try)):
+        return None
+    return under_mode(replace(plan, span=source.span(statement), data=()), source)
+
+
+def _around(source: Source, span: Span) -> Iterator[ast.AST]:
+    """Nodes that hold a stretch, from the outermost statement to the innermost."""
+    body: list[ast.stmt] = source.tree.body
+    while body:
+        node = next(
+            (
+                one
+                for one in body
+                if one.lineno <= span.line and span.end_line <= (one.end_lineno or one.lineno)
+            ),
+            None,
+        )
+        if node is None:
+            return
+        if isinstance(node, ast.Expr) or not any(True for _ in blocks(node)):
+            holding = [one for one in body if _holds(source.span(one), span)]
+            yield from holding[:1] or [node]
+            return
+        yield node
+        inner = [
+            block for block in blocks(node) if block[0].lineno <= span.line <= (block[-1].end_lineno or 0)
+        ]
+        body = inner[0] if inner else []
+
+
+def _holds(outer: Span, inner: Span) -> bool:
+    return (outer.line, outer.column) <= (inner.line, inner.column) and (
+        inner.end_line,
+        inner.end_column,
+    ) <= (
+        outer.end_line,
+        outer.end_column,
+    )
+
+
+def _differentiates(node: ast.AST) -> bool:
+    return any(
+        isinstance(part, ast.Call)
+        and isinstance(part.func, ast.Attribute)
+        and part.func.attr in _DIFFERENTIATES
+        for part in ast.walk(node)
+    )

@@ -1,0 +1,277 @@
+"""Graphs kept too long or not at all: values detached, backwards summed, flags dropped, stacks instead of copies."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from gradguard.findings import FixPlan
+from gradguard.fixes.clones import spans_of
+from gradguard.fixes.edit import Edit
+from gradguard.fixes.imports import torch_name, with_torch
+from gradguard.fixes.region import Region
+from gradguard.fixes.syntax import (
+    argument,
+    expression,
+    method,
+    parenthesized,
+    text_of,
+    without_argument,
+)
+from gradguard.source.text import Source
+
+
+def detach(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """The value that a statement accumulates or stores, detached.
+
+    data: `how`, `accumulate` or `store`; `name`, what is kept; `many` where that is a tuple of tensors.
+    """
+    data = dict(plan.data)
+    region = Region.of(source, [plan.span])
+    node = region.find(plan.span, cst.CSTNode) if region is not None else None
+    statement = (
+        region.around(node, cst.BaseSmallStatement) if region is not None and node is not None else None
+    )
+    if region is None or statement is None:
+        return None
+    name, many = data.get("name", ""), bool(data.get("many"))
+    found = _kept(statement, name, accumulate=data.get("how") == "accumulate")
+    if not found:
+        return None
+    for node in found:
+        region.replace(node, detached(node, many=many and text_of(node) == name))
+    return region.edits()
+
+
+def detached(node: cst.BaseExpression, *, many: bool = False) -> cst.BaseExpression:
+    """`node.detach()`; before a `.clone()` that ends it; of a tuple, of each element."""
+    if many:
+        return expression(f"tuple(each.detach() for each in {text_of(node)})")
+    if (
+        isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Attribute)
+        and node.func.attr.value == "clone"
+    ):
+        return node.with_changes(func=node.func.with_changes(value=method(node.func.value, "detach")))
+    return method(node, "detach")
+
+
+def _kept(statement: cst.BaseSmallStatement, name: str, *, accumulate: bool) -> list[cst.BaseExpression]:
+    if isinstance(statement, cst.AugAssign):
+        return _terms(statement.value, text_of(statement.target)) if accumulate else [statement.value]
+    if isinstance(statement, cst.Assign):
+        targets = [text_of(target.target) for target in statement.targets]
+        if accumulate and any(_mentions(statement.value, target) for target in targets):
+            target = next(target for target in targets if _mentions(statement.value, target))
+            return _terms(statement.value, target)
+        return _elements(statement.value, name)
+    if isinstance(statement, cst.Expr) and isinstance(statement.value, cst.Call):
+        call = statement.value
+        for arg in reversed(call.args):
+            inside = _elements(arg.value, name)
+            if inside and not arg.star:
+                return inside
+    return []
+
+
+def _elements(value: cst.BaseExpression, name: str) -> list[cst.BaseExpression]:
+    """The value, or those parts of a display that carry the graph."""
+    if not isinstance(value, (cst.Tuple, cst.List, cst.Set, cst.Dict)):
+        return [] if _literal(value) else [value]
+    parts = [element.value for element in value.elements]
+    exact = [part for part in parts if text_of(part) == name]
+    return exact or [part for part in parts if name and _mentions(part, name) and not _literal(part)]
+
+
+def _terms(value: cst.BaseExpression, target: str) -> list[cst.BaseExpression]:
+    """Terms of a sum that do not contain what they are added to; of a product with a number, the other factor."""
+    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, (cst.Add, cst.Subtract)):
+        if _mentions(value, target):
+            return [*_terms(value.left, target), *_terms(value.right, target)]
+    if _mentions(value, target) or _literal(value):
+        return [] if _literal(value) or _scaled(value, target) else [value]
+    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, (cst.Multiply, cst.Divide)):
+        if _literal(value.left) and not _literal(value.right):
+            return _terms(value.right, target)
+        if _literal(value.right):
+            return _terms(value.left, target)
+    return [value]
+
+
+def _scaled(value: cst.BaseExpression, target: str) -> bool:
+    """`0.9 * target`: what is carried already has no graph once the other terms are detached."""
+    if text_of(value) == target:
+        return True
+    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, (cst.Multiply, cst.Divide)):
+        sides = [value.left, value.right]
+        return any(_scaled(side, target) for side in sides)
+    return False
+
+
+def _literal(node: cst.BaseExpression) -> bool:
+    if isinstance(node, cst.UnaryOperation):
+        return _literal(node.expression)
+    if isinstance(node, cst.BinaryOperation):
+        return _literal(node.left) and _literal(node.right)
+    return isinstance(node, (cst.Integer, cst.Float, cst.SimpleString))
+
+
+def _mentions(node: cst.CSTNode, name: str) -> bool:
+    if isinstance(node, cst.BaseExpression) and text_of(node) == name:
+        return True
+    return any(_mentions(child, name) for child in node.children)
+
+
+def detach_after(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """`h = h.detach()` behind the statement around the span (the backward). data: `name`, `many`."""
+    data = dict(plan.data)
+    region = Region.of(source, [plan.span])
+    node = region.find(plan.span, cst.CSTNode) if region is not None else None
+    statement = (
+        region.around(node, cst.BaseSmallStatement) if region is not None and node is not None else None
+    )
+    name = data.get("name", "")
+    if region is None or statement is None or not name:
+        return None
+    value = f"tuple(each.detach() for each in {name})" if data.get("many") else f"{name}.detach()"
+    region.after(statement, f"{name} = {value}")
+    return region.edits()
+
+
+def sum_backwards(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """`a.backward()` at the span and `b.backward()` at `second` as `(a + b).backward()`."""
+    spans = [plan.span, *spans_of(dict(plan.data).get("second", ""))]
+    region = Region.of(source, spans)
+    calls = [region.find(span, cst.Call) for span in spans] if region is not None else []
+    if region is None or len(calls) != 2:
+        return None
+    roots: list[str] = []
+    for call in calls:
+        func = call.func if call is not None else None
+        if (
+            call is None
+            or not isinstance(func, cst.Attribute)
+            or not isinstance(region.parent(call), cst.Expr)
+        ):
+            return None
+        rest = without_argument(call, "retain_graph") if argument(call, "retain_graph") is not None else call
+        if rest.args or func.attr.value != "backward":
+            return None
+        roots.append(text_of(parenthesized(func.value)))
+    first, second = calls
+    assert first is not None
+    assert second is not None
+    line = region.parent(region.parent(first) or first)
+    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
+        return None
+    region.replace(second, expression(f"({roots[0]} + {roots[1]}).backward()"))
+    region.change(line, lambda _: cst.RemoveFromParent())
+    return region.edits()
+
+
+def drop_retain_graph(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """`backward(retain_graph=True)` without the flag."""
+    region = Region.of(source, [plan.span])
+    call = region.find(plan.span, cst.Call) if region is not None else None
+    if region is None or call is None or argument(call, "retain_graph") is None:
+        return None
+    region.replace(call, without_argument(call, "retain_graph"))
+    return region.edits()
+
+
+def stack(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """`torch.tensor(losses)` as `torch.stack(losses)`; `max(...)` of tensors as `torch.stack([...]).max()`.
+
+    data: `how`, `max` or `min`, for the second.
+    """
+    region = Region.of(source, [plan.span])
+    call = region.find(plan.span, cst.Call) if region is not None else None
+    if region is None or call is None or not call.args or call.args[0].star:
+        return None
+    how = dict(plan.data).get("how", "")
+    first = call.args[0].value
+    if how:
+        if any(arg.keyword is not None for arg in call.args):
+            return None
+        made = f"{torch_name(source)}.stack({_listed(call)}).{how}()"
+    elif isinstance(first, (cst.List, cst.ListComp, cst.Name, cst.Attribute)):
+        made = f"{torch_name(source)}.stack({text_of(first)})"
+    else:
+        return None
+    region.replace(call, expression(made))
+    return with_torch(source, region.edits())
+
+
+def _listed(call: cst.Call) -> str:
+    if len(call.args) > 1:
+        return "[" + ", ".join(text_of(arg.value) for arg in call.args) + "]"
+    value = call.args[0].value
+    if isinstance(value, cst.GeneratorExp):
+        return f"[{text_of(value.with_changes(lpar=(), rpar=()))}]"
+    return text_of(value) if isinstance(value, (cst.List, cst.ListComp)) else f"list({text_of(value)})"
+
+
+def keep_graph(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """A value without the call or attribute that takes it out of the graph: `.item()`, `.detach()`, `.data`."""
+    region = Region.of(source, [plan.span])
+    node = region.find(plan.span, cst.BaseExpression) if region is not None else None
+    if region is None or node is None:
+        return None
+    inner: cst.BaseExpression | None = None
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        if not node.args and node.func.attr.value in ("item", "detach"):
+            inner = node.func.value
+        elif len(node.args) == 1 and text_of(node.func.value) == "math" and node.func.attr.value in _MATH:
+            inner = cst.Call(cst.Attribute(parenthesized(node.args[0].value), node.func.attr))
+    elif isinstance(node, cst.Attribute) and node.attr.value == "data":
+        inner = node.value
+    if inner is None:
+        return None
+    region.replace(node, inner)
+    return region.edits()
+
+
+_MATH = frozenset({"exp", "log", "sqrt", "sin", "cos", "tan", "tanh", "atan", "log1p", "expm1"})
+
+
+def data_to_detach(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """`.detach()` for each `.data` that a statement reads: autograd then sees the write, and says so."""
+    region = Region.of(source, [plan.span])
+    statement = region.find(plan.span, cst.BaseSmallStatement) if region is not None else None
+    if region is None or statement is None:
+        return None
+    bound = (
+        {id(target.target) for target in statement.targets} if isinstance(statement, cst.Assign) else set()
+    )
+    augmented = id(statement.target) if isinstance(statement, cst.AugAssign) else None
+    for node in region.within(statement, cst.Attribute):
+        if node.attr.value != "data" or id(node) in bound:
+            continue
+        if id(node) == augmented:
+            assert isinstance(statement, cst.AugAssign)
+            return _through_detach(region, statement, node)
+        region.change(node, _detach_attribute)
+    return region.edits()
+
+
+def _detach_attribute(made: cst.CSTNode) -> cst.CSTNode:
+    return cst.Call(cst.ensure_type(made, cst.Attribute).with_changes(attr=cst.Name("detach")))
+
+
+def _through_detach(region: Region, statement: cst.AugAssign, node: cst.Attribute) -> tuple[Edit, ...] | None:
+    """`p.data += x` cannot assign to a call, so it becomes the method of the operator."""
+    name = _METHODS.get(type(statement.operator).__name__)
+    if name is None:
+        return None
+    receiver = text_of(node.value)
+    made = f"{receiver}.detach().{name}({text_of(statement.value)})"
+    region.replace(statement, cst.Expr(expression(made)))
+    return region.edits()
+
+
+_METHODS = {
+    "AddAssign": "add_",
+    "SubtractAssign": "sub_",
+    "MultiplyAssign": "mul_",
+    "DivideAssign": "div_",
+    "PowerAssign": "pow_",
+}
