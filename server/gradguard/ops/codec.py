@@ -2,7 +2,7 @@
 
 Fields that hold their default are left out. A parameter is one text, `name:kind`, followed by `?` when it may be
 None, `...` when its values may be given one by one, and `=default`; the text `*` stands before the first
-keyword-only parameter. A condition is a list of clauses, or absent when it is the default of its field.
+keyword-only parameter. Why a tensor is saved is left out where a formula of the form says it. A condition is a list of clauses, or absent when it is the default of its field.
 """
 
 from __future__ import annotations
@@ -101,12 +101,36 @@ def encode_form(form: Form) -> Json:
     if form.reads:
         row["reads"] = list(form.reads)
     if form.formulas:
-        row["formulas"] = dict(form.formulas)
+        row["formulas"] = _encode_formulas(form.formulas)
     if form.source:
         row["source"] = form.source
     if form.unobserved:
         row["unobserved"] = form.unobserved
     return row
+
+
+def _encode_saved(saved: Saved, form: Form) -> list[Any]:
+    reason = (
+        [saved.why] if saved.why and saved.why != _why(saved.role, form.field_names, form.formulas) else []
+    )
+    return [saved.role, list(saved.when), *reason]
+
+
+def _encode_formulas(formulas: tuple[tuple[str, str], ...]) -> Json:
+    """Arguments that share one formula share one entry."""
+    together: dict[str, list[str]] = {}
+    for role, text in formulas:
+        together.setdefault(text, []).append(role)
+    return {",".join(roles): text for text, roles in together.items()}
+
+
+def _why(role: str, fields: tuple[str, ...], formulas: tuple[tuple[str, str], ...]) -> str:
+    """The first formula that mentions the role, by its own name or by the name of the result field."""
+    words = [role]
+    if role.startswith("result") and role[6:].isdigit() and int(role[6:]) < len(fields):
+        words.append(fields[int(role[6:])])
+    pattern = re.compile("|".join(rf"(?<![\w.]){re.escape(w)}(?!\w)" for w in words))
+    return next((" ".join(text.split()) for _, text in formulas if pattern.search(text)), "")
 
 
 def _encode_alias(alias: Alias) -> list[Any]:
@@ -124,16 +148,23 @@ def _condition(value: Any, default: Condition) -> Condition:
 
 def decode_form(row: Json) -> Form:
     """Raises ValueError, KeyError or IndexError on a value that no form encodes to."""
+    fields = tuple(row.get("fields", ()))
+    formulas = tuple(
+        (role, text) for roles, text in row.get("formulas", {}).items() for role in roles.split(",")
+    )
     return Form(
         params=decode_params(row["params"]),
         given=_condition(row.get("given"), ALWAYS),
         results=tuple(row.get("results", ("result",))),
-        field_names=tuple(row.get("fields", ())),
+        field_names=fields,
         list_result=row.get("list", False),
         nodes=_condition(row.get("nodes"), ALWAYS),
         differentiable=tuple(row.get("diff", ())),
         nondifferentiable=tuple(row.get("nondiff", ())),
-        saves=tuple(Saved(s[0], tuple(s[1]), s[2] if len(s) > 2 else "") for s in row.get("saves", ())),
+        saves=tuple(
+            Saved(s[0], tuple(s[1]), s[2] if len(s) > 2 else _why(s[0], fields, formulas))
+            for s in row.get("saves", ())
+        ),
         frees=_condition(row.get("frees"), NEVER),
         aliases=tuple(
             Alias(a[0], a[1], AliasKind(a[2]), tuple(a[3]), "multi" in a[4:], "expands" in a[4:])
@@ -141,7 +172,7 @@ def decode_form(row: Json) -> Form:
         ),
         writes=tuple(Write(w[0], tuple(w[1]), "uncounted" not in w[2:]) for w in row.get("writes", ())),
         reads=_condition(row.get("reads"), NEVER),
-        formulas=tuple(row.get("formulas", {}).items()),
+        formulas=formulas,
         source=row.get("source", ""),
         unobserved=row.get("unobserved", ""),
     )

@@ -11,11 +11,19 @@ from pathlib import Path
 
 import torch
 
-from gradguard.ops import generate_native, generate_run, shipped
+from gradguard.ops import (
+    generate_corrections,
+    generate_groups,
+    generate_native,
+    generate_run,
+    observe_modules,
+    observe_special,
+    shipped,
+)
 from gradguard.ops.generate_forms import Draft, drafts
 from gradguard.ops.generate_names import Function, properties, public_callables
 from gradguard.ops.generate_native import NativeForm
-from gradguard.ops.model import Form, Op
+from gradguard.ops.model import Form, ModuleRow, Op
 from gradguard.ops.observe_rows import learn_form, refine, watch
 
 DATA = Path(__file__).parent / "data"
@@ -41,28 +49,91 @@ def main(argv: list[str] | None = None) -> int:
     )
     options = parser.parse_args(argv)
     version = ".".join(torch.__version__.split(".")[:2])
-    names = [n for n in sorted(callables()) if options.only in n]
+    built = build(options.only, options.jobs)
+    if options.only:
+        print(built.text)
+        return 0
+    out: Path = options.out or DATA / f"{version}.jsonl"
+    out.parent.mkdir(exist_ok=True)
+    out.write_text(built.text, encoding="utf-8")
+    print(f"{out}: {len(built.text.encode())} bytes", file=sys.stderr)
+    for problem in built.problems:
+        print(f"error: {problem}", file=sys.stderr)
+    return 1 if built.problems else 0
+
+
+@dataclass(slots=True)
+class Table:
+    """The text of a data file, and what keeps it from being shipped."""
+
+    text: str
+    problems: list[str]
+
+
+def build(only: str = "", jobs: int = 2) -> Table:
+    """Observes everything whose name contains `only` and puts the rows together."""
+    names = [n for n in sorted(callables()) if only in n]
     made: list[Made] = []
-    for name, result, error in generate_run.over(names, make, options.jobs):
+    for name, result, error in generate_run.over(names, make, jobs):
         if result is None:
             print(f"{name}: no row: {error}", file=sys.stderr)
         else:
             made.append(result)
-    report(made)
-    text = shipped.serialise([m.op for m in made if m.op.forms], [])
-    if options.only:
-        print(text)
-        return 0
-    out: Path = options.out or DATA / f"{version}.jsonl"
-    out.parent.mkdir(exist_ok=True)
-    out.write_text(text, encoding="utf-8")
-    print(f"{out}: {len(text.encode())} bytes", file=sys.stderr)
-    return 0
+    modules: list[ModuleRow] = []
+    for name, row, error in generate_run.over(
+        [n for n in observe_modules.classes() if only in n], make_module, jobs
+    ):
+        if row is None:
+            print(f"{name}: no row: {error}", file=sys.stderr)
+        else:
+            modules.append(row)
+    ops = [m.op for m in made if m.op.forms]
+    special_ops, special_modules = special(only)
+    ops += special_ops
+    report(made, modules + special_modules)
+    corrections = generate_corrections.load()
+    disagreements = [(m.op.name, text) for m in made for text in m.disagreements]
+    unresolved, idle = generate_corrections.unresolved(disagreements, corrections)
+    if not only:
+        ops = generate_corrections.apply(ops, corrections)
+    grouped = generate_groups.groups(ops)
+    ops = generate_groups.share_formulas(ops, grouped)
+    problems = [f"disagreement without an entry: {text}" for text in unresolved]
+    if not only:
+        problems += [f"entry without a disagreement: {text}" for text in idle]
+    return Table(shipped.serialise(ops, modules + special_modules, grouped), problems)
+
+
+def make_module(name: str) -> ModuleRow:
+    """The row of one class of `torch.nn`."""
+    row, learned = observe_modules.make_row(name)
+    if not row.forms and not row.container:
+        why = learned.refusals[0] if learned.refusals else "no sample"
+        return replace(row, extra=(("unobserved", why[:120]),))
+    return row
+
+
+def special(only: str) -> tuple[list[Op], list[ModuleRow]]:
+    """Optimizers, checkpointing, backward, collectives."""
+    ops: list[Op] = []
+    modules: list[ModuleRow] = []
+    for name in observe_special.optimizer_classes():
+        if only in name:
+            module, found = observe_special.optimizer_rows(name)
+            modules.append(module)
+            ops += found
+    others = [observe_special.checkpoint_op(), *observe_special.backward_ops()]
+    if only in "torch.distributed." or "distributed" in only:
+        others += observe_special.collective_ops()
+    return ops + [op for op in others if only in op.name], modules
 
 
 @lru_cache(maxsize=1)
 def callables() -> dict[str, Function]:
-    return {**public_callables(), **properties()}
+    """Every public name that gets a row by observation, with its callable."""
+    return {
+        name: f for name, f in {**public_callables(), **properties()}.items() if name != "Tensor.backward"
+    }
 
 
 @lru_cache(maxsize=1)
@@ -87,38 +158,12 @@ def make(name: str) -> Made:
                 made.dropped.append(", ".join(p.name for p in one.params))
             else:
                 forms.append(one)
-    made.op = replace(made.op, forms=tuple(forms), **_partners(name))
+    made.op = replace(made.op, forms=tuple(forms))
     return made
 
 
-def _partners(name: str) -> dict[str, str]:
-    """The in-place partner of a name, or the name that an in-place one is the partner of."""
-    head, _, last = name.rpartition(".")
-    known = callables()
-    if last.startswith("__"):
-        bare = last.strip("_")
-        if f"{head}.__i{bare}__" in known:
-            return {"inplace": f"{head}.__i{bare}__"}
-        return (
-            {"inplace_of": f"{head}.__{bare[1:]}__"}
-            if bare[0] == "i" and f"{head}.__{bare[1:]}__" in known
-            else {}
-        )
-    if head == "operator":
-        if f"operator.i{last.strip('_')}" in known:
-            return {"inplace": f"operator.i{last.strip('_')}"}
-        outer = next((n for n in (last[1:], f"{last[1:]}_") if f"operator.{n}" in known), "")
-        return {"inplace_of": f"operator.{outer}"} if last[0] == "i" and outer else {}
-    if last.endswith("_"):
-        return {"inplace_of": f"{head}.{last[:-1]}"} if f"{head}.{last[:-1]}" in known else {}
-    return {"inplace": f"{head}.{last}_"} if f"{head}.{last}_" in known else {}
-
-
-def report(made: list[Made]) -> None:
+def report(made: list[Made], modules: list[ModuleRow]) -> None:
     """What a maintainer should look at, on stderr."""
-    for m in made:
-        for text in m.disagreements:
-            print(f"{m.op.name}: {text}", file=sys.stderr)
     for m in made:
         if m.dropped:
             why = m.refusals[0] if m.refusals else "no sample"
@@ -131,6 +176,8 @@ def report(made: list[Made]) -> None:
         f"{sum(len(m.disagreements) for m in made)} disagreements",
         file=sys.stderr,
     )
+    bare = [m.name for m in modules if dict(m.extra).get("unobserved")]
+    print(f"{len(modules)} classes, not observed: {bare}", file=sys.stderr)
 
 
 def draft_forms(name: str) -> list[Draft]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from gradguard.ops import generate_native, generate_signatures
+from gradguard.ops import generate_signatures
 from gradguard.ops.generate_native import NativeForm
 from gradguard.ops.model import Form, Kind
 
@@ -56,7 +56,7 @@ def _spread(form: Form) -> Form:
 
 def _with_formulas(form: Form, bound: list[NativeForm]) -> Form:
     """The formulas of the native function underneath, where it is one and the parameters have its names."""
-    if len(bound) != 1 or form.params and form.params[0].kind is not Kind.TENSOR:
+    if len(bound) != 1 or (form.params and form.params[0].kind is not Kind.TENSOR):
         return form
     known = {p.name for p in form.params}
     return replace(form, formulas=tuple((n, f) for n, f in bound[0].form.formulas if n in known))

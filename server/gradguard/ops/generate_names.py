@@ -21,6 +21,7 @@ NAMESPACES: tuple[tuple[str, Any], ...] = (
     ("torch.linalg", torch.linalg),
     ("torch.special", torch.special),
     ("torch.fft", torch.fft),
+    ("torch.nn.init", torch.nn.init),
 )
 
 _NOT_OPS = frozenset(
@@ -137,6 +138,8 @@ def public_callables() -> dict[str, Function]:
                 continue
             qualifies = id(value) in overridable or (prefix == "torch" and name in native)
             if not qualifies and prefix == "torch":
+                continue
+            if prefix == "torch.nn.init" and (not name.endswith("_") or value.__module__ != "torch.nn.init"):
                 continue
             if prefix == "torch.nn.functional" and getattr(value, "__module__", "").startswith(
                 ("torch.overrides", "typing", "torch._jit_internal")

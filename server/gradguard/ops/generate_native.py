@@ -34,6 +34,7 @@ from torchgen.packaged.autograd.gen_python_functions import (
     load_signatures,
     should_generate_py_binding,
 )
+from torchgen.packaged.autograd.gen_trace_type import MANUAL_AUTOGRAD
 from torchgen.packaged.autograd.gen_variable_type import DONT_REQUIRE_DERIVATIVE
 from torchgen.packaged.autograd.load_derivatives import load_derivatives
 
@@ -213,7 +214,7 @@ def _facts(fn: NativeFunctionWithDifferentiabilityInfo, params: tuple[Param, ...
     roles = _Roles(f, params, first)
     results, fields, is_list = roles.results, roles.fields, roles.list_result
     writes = _writes(f, params, roles)
-    composite = f.has_composite_implicit_autograd_kernel
+    composite = f.has_composite_implicit_autograd_kernel or cpp.name(f.func) in MANUAL_AUTOGRAD
     base = f.func.name.name.base
     recorded = (
         info is not None
@@ -234,7 +235,11 @@ def _facts(fn: NativeFunctionWithDifferentiabilityInfo, params: tuple[Param, ...
             if any(name in d.var_names for d in info.derivatives)
         )
         saves, frees = _saves(f, info, roles)
-        formulas = tuple((roles.of(name), d.formula) for d in info.derivatives for name in d.var_names)
+        formulas = tuple(
+            (roles.of(name), " ".join(d.original_formula.split()))
+            for d in info.derivatives
+            for name in d.var_names
+        )
         with native_function_manager(f):
             kept = {o.name for o in gen_differentiable_outputs(fn)}
         nondifferentiable = tuple(
@@ -322,7 +327,7 @@ def _saves(f: NativeFunction, info: Any, roles: _Roles) -> tuple[tuple[Saved, ..
         frees.append(condition)
         if inplace and name == "self":
             continue  # the node keeps a copy made before the write
-        saves.append(Saved(roles.of(name), condition, _why(info, name)))
+        saves.append(Saved(roles.of(name), condition))
     for attribute in info.all_saved_outputs:
         name = _attribute_name(attribute)
         role = roles.result("self" if inplace and name == "result" else name)
@@ -331,7 +336,7 @@ def _saves(f: NativeFunction, info: Any, roles: _Roles) -> tuple[tuple[Saved, ..
         if role not in roles.results:
             continue  # a scalar result
         frees.append(ALWAYS)
-        saves.append(Saved(role, ALWAYS, _why(info, name)))
+        saves.append(Saved(role, ALWAYS))
     return tuple(saves), _either(frees)
 
 
@@ -357,13 +362,6 @@ def _guard(attribute: Any, name: str, info: Any, with_derivative: list[str]) -> 
     if optional is None:
         return None
     return [with_derivative[int(i)] for i in re.findall(r"grad_input_mask\[(\d+)\]", optional.group(1))]
-
-
-def _why(info: Any, name: str) -> str:
-    for derivative in info.derivatives:
-        if re.search(rf"\b{re.escape(name)}\b", derivative.original_formula):
-            return " ".join(derivative.original_formula.split())[:160]
-    return ""
 
 
 def _either(conditions: list[Condition]) -> Condition:

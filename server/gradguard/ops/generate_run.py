@@ -14,7 +14,7 @@ import torch
 T = TypeVar("T")
 
 SECONDS_EACH = 40
-"""A name that takes longer is given up and reported."""
+"""Processor time after which a name is given up and reported."""
 
 
 class _OutOfTime(BaseException):
@@ -27,16 +27,16 @@ def _alarm(signum: int, frame: Any) -> None:
 
 def _guarded(job: tuple[Callable[[str], T], str]) -> tuple[str, T | None, str]:
     work, name = job
-    signal.signal(signal.SIGALRM, _alarm)
-    signal.alarm(SECONDS_EACH)
+    signal.signal(signal.SIGPROF, _alarm)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS_EACH)
     try:
         return name, work(name), ""
     except _OutOfTime:
-        return name, None, f"took longer than {SECONDS_EACH} s"
+        return name, None, f"took more than {SECONDS_EACH} s"
     except Exception as error:
         return name, None, f"{type(error).__name__}: {error}"
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def _calm() -> None:

@@ -18,9 +18,7 @@ import torch
 from gradguard.ops.model import Form, Kind, Param
 
 _TENSOR_NAMES = frozenset(
-    """self input other target weight bias tensor input1 input2 input3 anchor positive negative running_mean
-    running_var query key value attn_mask mat1 mat2 x1 x2 indices theta grid per_sample_weights offsets var
-    log_probs targets key_padding_mask index src source mask tensor1 tensor2 A B""".split()
+    ["self", "input", "other", "target", "weight", "bias", "tensor", "input1", "input2", "input3", "anchor", "positive", "negative", "running_mean", "running_var", "query", "key", "value", "attn_mask", "mat1", "mat2", "x1", "x2", "indices", "theta", "grid", "per_sample_weights", "offsets", "var", "log_probs", "targets", "key_padding_mask", "index", "src", "source", "mask", "tensor1", "tensor2", "A", "B"]
 )
 """Parameters that are tensors where a Python signature does not say so; observation corrects a wrong guess."""
 
@@ -48,12 +46,10 @@ def _first_name(head: str) -> str:
 
 
 _UNARY = frozenset(
-    "abs neg pos invert index not_ truth bool float int long complex len iter reversed nonzero".split()
+    ["abs", "neg", "pos", "invert", "index", "not_", "truth", "bool", "float", "int", "long", "complex", "len", "iter", "reversed", "nonzero"]
 )
 _BINARY = frozenset(
-    """add sub mul truediv floordiv mod pow matmul and or and_ or_ xor lshift rshift eq ne lt le gt ge div
-    iadd isub imul itruediv ifloordiv imod ipow iand ior ixor ilshift irshift idiv imatmul
-    radd rsub rmul rtruediv rfloordiv rmod rpow rmatmul rand ror rxor rlshift rrshift rdiv""".split()
+    ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "and_", "or_", "xor", "lshift", "rshift", "eq", "ne", "lt", "le", "gt", "ge", "div", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor", "ilshift", "irshift", "idiv", "imatmul", "radd", "rsub", "rmul", "rtruediv", "rfloordiv", "rmod", "rpow", "rmatmul", "rand", "ror", "rxor", "rlshift", "rrshift", "rdiv"]
 )
 
 
@@ -118,6 +114,8 @@ def _from_inspect(signature: inspect.Signature, *, method: bool) -> tuple[Param,
         kind, optional = kind_of(annotation)
         if not annotation:
             kind = _guess(p.name, p.default)
+        elif kind in (Kind.TENSOR, Kind.TENSORS) and isinstance(p.default, (int, float, tuple)):
+            kind = Kind.ANY  # a number by default, a tensor at will
         if p.kind is inspect.Parameter.VAR_POSITIONAL:
             many = {Kind.TENSOR: Kind.TENSORS, Kind.INT: Kind.INTS}.get(kind, Kind.ANY)
             params.append(Param(p.name, many, None, variadic=True))
@@ -171,6 +169,8 @@ def kind_of(annotation: str) -> tuple[Kind, bool]:
     """The kind that an annotation says, and whether it admits None."""
     text = annotation.lower().replace("torch.", "").replace("typing.", "")
     optional = "optional" in text or re.search(r"\bnone\b", text) is not None
+    if "callable" in text:
+        return Kind.ANY, optional
     for kind, pattern in _WORDS:
         if re.search(pattern, text):
             # A union of a tensor and something else takes both; the alternatives are separate forms.

@@ -132,9 +132,24 @@ def _structseq_fields(value: Any) -> tuple[str, ...]:
     return found if all(found) else ()
 
 
-def observe(call: Caller, arguments: Arguments, grads: frozenset[str], seed: int = 0) -> Seen:
-    """Runs the call on fresh copies and reports. Raises Refused when torch refuses the arguments."""
-    values = {name: fresh(value, grad=name in grads) for name, value in arguments.items()}
+Scene = Callable[[frozenset[str]], "tuple[Callable[[], Any], dict[str, Any]]"]
+"""Sets up one run with the given roles requiring grad: the call to make, and the tensors of each role."""
+
+
+def scene_of(call: Caller, arguments: Arguments) -> Scene:
+    """Each run gets copies of the arguments that nothing else holds."""
+
+    def set_up(grads: frozenset[str]) -> tuple[Callable[[], Any], dict[str, Any]]:
+        values = {name: fresh(value, grad=name in grads) for name, value in arguments.items()}
+        return lambda: call(values), values
+
+    return set_up
+
+
+def observe(scene: Scene, grads: frozenset[str], seed: int = 0) -> Seen:
+    """Makes one run and reports. Raises Refused when torch refuses the arguments."""
+    torch.manual_seed(seed)
+    call, values = scene(grads)
     held = [(name, t) for name, value in values.items() for t in tensors_in(value)]
     before = [(t._version, None if grads else t.detach().clone()) for _, t in held]
     nodes = [t.grad_fn for _, t in held]
@@ -149,17 +164,17 @@ def observe(call: Caller, arguments: Arguments, grads: frozenset[str], seed: int
         warnings.simplefilter("ignore")
         try:
             with torch.enable_grad(), saved_tensors_hooks(pack, lambda t: t):
-                out = call(values)
+                out = call()
         except Exception as error:
             raise Refused(f"{type(error).__name__}: {error}") from error
     results, roles, is_list, names = result_roles(out)
     seen = Seen(grads, roles, is_list, names)
     seen.differentiable_results = frozenset(role for role, t in results if t.requires_grad)
     seen.floating = not results or any(can_require_grad(t) for _, t in results)
-    outputs = [t for _, t in results if t.requires_grad]
-    outputs += [t for (_, t), node in zip(held, nodes) if t.requires_grad and t.grad_fn is not node]
-    seen.recorded = bool(outputs)
-    seen.frees = seen.recorded and (bool(kept) or _raises_twice(call, arguments, grads, seed))
+    old = {id(node) for node in nodes}
+    outputs = [t for _, t in [*results, *held] if t.requires_grad]
+    seen.recorded = any(t.grad_fn is not None and id(t.grad_fn) not in old for t in outputs)
+    seen.frees = seen.recorded and (bool(kept) or _raises_twice(scene, grads, seed))
     seen.counted = frozenset(name for (name, t), (version, _) in zip(held, before) if t._version != version)
     if not grads:
         seen.uncounted = frozenset(
@@ -173,21 +188,28 @@ def observe(call: Caller, arguments: Arguments, grads: frozenset[str], seed: int
     return seen
 
 
-def _raises_twice(call: Caller, arguments: Arguments, grads: frozenset[str], seed: int) -> bool:
+def _raises_twice(scene: Scene, grads: frozenset[str], seed: int) -> bool:
     """Whether a second backward through the nodes of the call raises, for nodes that keep no tensor of ours.
 
     A Python number that torch wrapped into a tensor is kept without passing the hooks.
     """
-    values = {name: fresh(value, grad=name in grads) for name, value in arguments.items()}
+    torch.manual_seed(seed)
+    call, values = scene(grads)
     held = list(tensors_in(list(values.values())))
     nodes = [t.grad_fn for t in held]
     torch.manual_seed(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        results = [t for _, t in result_roles(call(values))[0] if t.requires_grad]
-        results += [t for t, node in zip(held, nodes) if t.requires_grad and t.grad_fn is not node]
-        for output in results[:1]:
-            edges = [torch.autograd.graph.GradientEdge(n, 0) for n in nodes if n is not None]
+        outputs = [t for _, t in result_roles(call())[0]] + held
+        old = {id(n) for n in nodes}
+        for output in [t for t in outputs if t.grad_fn is not None and id(t.grad_fn) not in old][:1]:
+            edges = [
+                torch.autograd.graph.get_gradient_edge(t)
+                if n is None
+                else torch.autograd.graph.GradientEdge(n, 0)
+                for t, n in zip(held, nodes)
+                if n is not None or (t.is_leaf and t.requires_grad)
+            ]
             try:
                 for _ in range(2):
                     torch.autograd.grad(
@@ -333,15 +355,16 @@ def _is_indexing(func: Any) -> bool:
     return func.__name__.startswith(("index.", "index_put", "_index_put", "_unsafe_index"))
 
 
-def reads_back(call: Caller, arguments: Arguments, seed: int = 0) -> bool:
+def reads_back(scene: Scene, seed: int = 0) -> bool:
     """Whether the call has the host wait for values. Raises Refused when torch refuses the arguments."""
-    values = {name: fresh(value, grad=False) for name, value in arguments.items()}
+    torch.manual_seed(seed)
+    call, _ = scene(frozenset())
     torch.manual_seed(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             with _Reads() as mode:
-                call(values)
+                call()
         except Exception as error:
             raise Refused(f"{type(error).__name__}: {error}") from error
     return mode.seen

@@ -55,6 +55,8 @@ Example = tuple[Facts, bool]
 LEVELS = 5
 MAX_CLAUSE = 3
 MAX_CLAUSES = 4
+MOST_CLAUSES = 20
+"""More clauses than `MAX_CLAUSES` are readable only when each is a single fact: any of these roles."""
 MAX_ATOMS = 40
 
 
@@ -68,7 +70,7 @@ def learn(examples: Sequence[Example]) -> Condition:
     for level in range(LEVELS):
         texts = _atoms([f for f, _ in examples], level)
         mixed, condition = _fit(examples, texts)
-        if condition is None or len(condition) > MAX_CLAUSES:
+        if condition is None or (len(condition) > MAX_CLAUSES and not set(condition) <= set(texts)):
             continue
         if mixed == 0:
             return condition
@@ -162,7 +164,8 @@ def _cover(wanted: int, refused: int, masks: dict[str, int], full: int) -> tuple
     if not refused:
         return ("*",)
     names = list(masks)
-    for size in range(1, MAX_CLAUSE + 1):
+    longest = MAX_CLAUSE if len(names) <= 24 else MAX_CLAUSE - 1
+    for size in range(1, longest + 1):
         for combo in itertools.combinations(range(len(names)), size):
             mask = full
             for i in combo:
@@ -182,6 +185,6 @@ def _cover(wanted: int, refused: int, masks: dict[str, int], full: int) -> tuple
             return None
         chosen.append(best[2])
         left &= ~best[0]
-        if len(chosen) > MAX_CLAUSES:
+        if len(chosen) > MOST_CLAUSES:
             return None
     return tuple(chosen)

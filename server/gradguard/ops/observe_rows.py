@@ -10,14 +10,17 @@ from typing import Any
 import torch
 
 from gradguard.ops import observe, observe_extra, observe_samples
+from gradguard.ops.generate_native import NOT_IMPLEMENTED
 from gradguard.ops.model import ALWAYS, NEVER, Alias, AliasKind, Condition, Form, Kind, Param, Saved, Write
 from gradguard.ops.observe import Refused, Seen, can_require_grad, tensors_in
 from gradguard.ops.observe_bind import bind, caller, default_of
 from gradguard.ops.observe_learn import GIVEN, Example, Facts, agrees, learn
 
-CALLS_A_FORM = 28
-VARIED_CALLS = 8
+CALLS_A_FORM = 16
+VARIED_CALLS = 6
 SUBSETS = 8
+MANY_ROLES = 12
+"""With more roles than that, only the first are tried alone."""
 
 
 @dataclass(slots=True)
@@ -28,6 +31,8 @@ class Watched:
     seen: list[Seen] = field(default_factory=list)
     reads: bool = False
     contiguous: bool = True
+    literals: dict[str, Any] = field(default_factory=dict)
+    """Further literal facts by name: the attributes of a module."""
 
 
 @dataclass(slots=True)
@@ -101,32 +106,41 @@ def _spread(calls: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
 
 
 def _watch_call(call: observe.Caller, values: dict[str, Any], *, contiguous: bool) -> Watched:
+    return watch_scene(observe.scene_of(call, values), values, contiguous=contiguous)
+
+
+def watch_scene(scene: observe.Scene, values: dict[str, Any], *, contiguous: bool = True) -> Watched:
+    """Runs the scene with every set of roles requiring grad. Raises Refused when torch refuses it."""
     roles = [n for n, v in values.items() if any(can_require_grad(t) for t in tensors_in(v))]
     watched = Watched(values, contiguous=contiguous)
-    watched.seen.append(observe.observe(call, values, frozenset()))
+    watched.seen.append(observe.observe(scene, frozenset()))
     able = []
-    for role in roles:
+    for role in roles if len(roles) <= MANY_ROLES else roles[: MANY_ROLES // 2]:
         try:
-            watched.seen.append(observe.observe(call, values, frozenset((role,))))
+            watched.seen.append(observe.observe(scene, frozenset((role,))))
         except Refused:
             continue  # torch does not differentiate with respect to this argument
         able.append(role)
-    for grads in subsets(able):
+    mixtures = list(subsets(able))
+    if len(roles) > MANY_ROLES:
+        members = frozenset(r for r in roles if r.startswith("self."))
+        mixtures = [frozenset(roles) - members, members, frozenset(roles)]
+    for grads in mixtures:
         if len(grads) > 1:
-            watched.seen.append(observe.observe(call, values, grads))
-    watched.reads = observe.reads_back(call, values)
+            watched.seen.append(observe.observe(scene, grads))
+    watched.reads = observe.reads_back(scene)
     return watched
 
 
 def subsets(roles: Sequence[str]) -> Iterator[frozenset[str]]:
     """Who requires grad: nobody, each alone, all, and every mixture while there are few."""
-    chosen: dict[frozenset[str], None] = {frozenset(): None, frozenset(roles): None}
-    for role in roles:
-        chosen[frozenset((role,))] = None
-    for size in range(2, len(roles)):
-        for combo in itertools.combinations(roles, size):
-            chosen[frozenset(combo)] = None
-    return itertools.islice(iter(chosen), SUBSETS + len(roles))
+    yield frozenset()
+    yield frozenset(roles)
+    yield from (frozenset((role,)) for role in roles if len(roles) > 1)
+    mixtures = itertools.chain.from_iterable(
+        itertools.combinations(roles, size) for size in range(2, len(roles))
+    )
+    yield from (frozenset(m) for m in itertools.islice(mixtures, SUBSETS))
 
 
 # --- what the calls amount to --------------------------------------------------------------------------------------
@@ -159,7 +173,7 @@ def _by_structure(form: Form, watched: list[Watched]) -> list[Structure]:
         kinds.setdefault((w.seen[0].results, w.seen[0].list_result), []).append(w)
     names = max((w.seen[0].field_names for w in watched), key=len)
     lengths = {len(roles) for roles, _ in kinds}
-    tuples = len(kinds) > 1 and all(len(r) > 0 and r != ("result",) or is_list for r, is_list in kinds)
+    tuples = len(kinds) > 1 and all((len(r) > 0 and r != ("result",)) or is_list for r, is_list in kinds)
     if form.list_result or (tuples and len(lengths) > 1 and not names and _any_length(kinds)):
         for w in watched:
             for seen in w.seen:
@@ -196,7 +210,7 @@ def _as_list(seen: Seen) -> None:
 
 
 def arguments_only(form: Form, watched: Watched) -> Facts:
-    literals: dict[str, Any] = {}
+    literals: dict[str, Any] = dict(watched.literals)
     for param in form.params:
         if param.name not in watched.values:
             literals[param.name] = default_of(param)
@@ -204,7 +218,11 @@ def arguments_only(form: Form, watched: Watched) -> Facts:
         value = watched.values[param.name]
         simple = value is None or isinstance(value, (bool, int, float, str))
         literals[param.name] = value if simple else GIVEN
-    ndims = {n: v.ndim for n, v in watched.values.items() if isinstance(v, torch.Tensor)}
+    ndims = {
+        n: v.ndim
+        for n, v in watched.values.items()
+        if isinstance(v, torch.Tensor) and not n.startswith("self.")
+    }
     return Facts(frozenset(), literals, ndims)
 
 
@@ -218,7 +236,7 @@ def _facts(form: Form, watched: list[Watched], native: bool, disagreements: list
     every = [(w, s) for w in watched for s in w.seen]
     # A call without floating tensors or whose results are all integers says nothing about gradients.
     differentiable = tuple(
-        p.name for p in form.params if any(s.grads == {p.name} and _new_node(s) for _, s in every)
+        r for r in _roles(form, watched) if any(s.grads == {r} and _new_node(s) for _, s in every)
     )
     recording = [
         (w, s) for w, s in every if s.grads & set(differentiable) and s.floating and not _handed_back(s)
@@ -259,6 +277,13 @@ def _facts(form: Form, watched: list[Watched], native: bool, disagreements: list
     return _merge(form, seen_form, recorded, pairs, disagreements)
 
 
+def _roles(form: Form, watched: Sequence[Watched]) -> list[str]:
+    """Parameters of the form, then parameters and buffers of the module."""
+    names = dict.fromkeys(p.name for p in form.params)
+    names.update(dict.fromkeys(n for w in watched for n in w.values if n.startswith("self.")))
+    return list(names)
+
+
 def _new_node(seen: Seen) -> bool:
     """Whether the call itself recorded: not when it only handed back its argument."""
     if not seen.recorded:
@@ -289,12 +314,15 @@ def _merge(
 ) -> Form:
     """What the generator says where it agrees with what was seen; else what was seen, and a note of the difference."""
     merged = replace(seen, source="both")
+    recorded_any = any(_new_node(s) for _, s in pairs)
+    if not recorded_any and told.formulas and all(f == NOT_IMPLEMENTED for _, f in told.formulas):
+        return replace(merged, formulas=())  # takes only tensors that cannot require grad
     if seen.differentiable != told.differentiable:
         if not set(seen.differentiable) <= set(told.differentiable):
             out.append(f"differentiable: told {told.differentiable}, seen {seen.differentiable}")
         elif told.nodes != NEVER:
             merged = replace(merged, differentiable=told.differentiable)
-    if (told.nodes == NEVER) != (not any(_new_node(s) for _, s in pairs)):
+    if (told.nodes == NEVER) == recorded_any:
         out.append(f"records: told {bool(told.nodes)}, seen {not bool(told.nodes)}")
     if not recorded:
         # Nothing differentiable was tried; what the generator says is all there is.
@@ -364,19 +392,19 @@ def _aliases(form: Form, watched: Sequence[Watched]) -> tuple[Alias, ...]:
 
 def _writes(form: Form, watched: Sequence[Watched]) -> tuple[Write, ...]:
     out = [w for w in form.writes if w.role == "out"]
-    for param in form.params:
+    for role in _roles(form, watched):
         for counted in (True, False):
             examples = [
                 (
                     arguments_only(form, w),
-                    any(param.name in (s.counted if counted else s.uncounted) for s in w.seen),
+                    any(role in (s.counted if counted else s.uncounted) for s in w.seen),
                 )
                 for w in watched
-                if any(True for _ in tensors_in(w.values.get(param.name)))
+                if any(True for _ in tensors_in(w.values.get(role)))
             ]
             condition = learn(examples)
             if condition:
-                out.append(Write(param.name, condition, counted))
+                out.append(Write(role, condition, counted))
     return tuple(sorted(out, key=lambda w: w.role == "out"))
 
 

@@ -21,14 +21,33 @@ Sample = tuple[tuple[Any, ...], dict[str, Any]]
 MAX_ELEMENTS = 4000
 """Larger samples are skipped: what is saved does not depend on size."""
 
-_REVERSED = {
-    "radd": "add",
-    "rmul": "mul",
-    "rsub": "sub",
-    "rpow": "pow",
-    "rmod": "remainder",
-    "rmatmul": "matmul",
+_OPERATIONS = {
+    "truediv": "true_divide",
+    "div": "true_divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+    "invert": "bitwise_not",
+    **{same: same for same in ["add", "sub", "mul", "pow", "matmul", "abs", "neg", "eq", "ne", "lt", "le", "gt", "ge"]},
+    "pos": "positive",
 }
+"""Operators and the torch function of each."""
+
+
+def bare_operation(name: str) -> str:
+    """For an operator such as `Tensor.__radd__` the torch function behind it, with `_` when it works in place; else ``."""
+    head, _, last = name.rpartition(".")
+    if head != "operator" and not last.startswith("__"):
+        return ""
+    bare = last.strip("_")
+    for prefix, suffix in (("", ""), ("i", "_"), ("r", "")):
+        if bare.startswith(prefix) and bare[len(prefix) :] in _OPERATIONS:
+            return _OPERATIONS[bare[len(prefix) :]] + suffix
+    return ""
 
 
 def seed(value: int) -> None:
@@ -65,24 +84,9 @@ def entries(name: str) -> list[Any]:
     candidates = [name]
     head, _, last = name.rpartition(".")
     bare = last.strip("_")
-    if last.startswith("__") or head == "operator":
-        inner = _REVERSED.get(bare, bare)
-        inner = {"truediv": "true_divide", "rtruediv": "true_divide", "itruediv": "true_divide"}.get(
-            inner, inner
-        )
-        inner = {"floordiv": "floor_divide", "rfloordiv": "floor_divide", "ifloordiv": "floor_divide"}.get(
-            inner, inner
-        )
-        inner = {"mod": "remainder", "imod": "remainder", "and": "bitwise_and", "or": "bitwise_or"}.get(
-            inner, inner
-        )
-        inner = {"xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift"}.get(
-            inner, inner
-        )
-        inner = {"invert": "bitwise_not", "iadd": "add", "isub": "sub", "imul": "mul", "ipow": "pow"}.get(
-            inner, inner
-        )
-        candidates += [f"Tensor.__{bare}__", f"Tensor.{inner}", f"Tensor.{inner.removeprefix('i')}"]
+    operation = bare_operation(name)
+    if operation or last.startswith("__"):
+        candidates += [f"Tensor.__{bare}__", f"Tensor.{operation.rstrip('_')}"]
     elif last.endswith("_"):
         candidates += [f"{head}.{last[:-1]}", f"torch.nn.functional.{last[:-1]}", f"Tensor.{last[:-1]}"]
     found: list[Any] = []
@@ -108,7 +112,7 @@ def samples(name: str, form_limit: int) -> list[Sample]:
             except Exception:  # an entry that cannot make samples here simply gives none
                 continue
             pairs = [((s.input, *s.args), dict(s.kwargs)) for s in found]
-            pairs = [p for p in pairs if _usual(p)]
+            pairs = [p for p in pairs if usual(p)]
             if len(pairs) > form_limit:
                 step = len(pairs) / form_limit
                 pairs = [pairs[int(i * step)] for i in range(form_limit)]
@@ -118,7 +122,7 @@ def samples(name: str, form_limit: int) -> list[Sample]:
     return out
 
 
-def _usual(sample: Sample) -> bool:
+def usual(sample: Sample) -> bool:
     """Neither large nor with an empty tensor, for which torch often takes a short way out."""
     sizes = [t.numel() for t in tensors_in(list(sample))]
     return sum(sizes) <= MAX_ELEMENTS and all(sizes)

@@ -1,7 +1,7 @@
 """The op table as shipped: found by name, decoded row by row on first use.
 
-The data of the oldest version described is one file of lines, one row a line under an index; every newer version
-is a file of the lines that differ. Loading reads the index only.
+The data of the oldest version described is one file, one row a line under an index; every newer version is a file
+of the rows that differ. Loading reads the indexes only.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
 from typing import Any
 
-from gradguard.ops import codec
+from gradguard.ops import codec, shipped
 from gradguard.ops.model import ModuleRow, Op
-from gradguard.ops.roles import rename
+from gradguard.ops.names import partners
 
 BASE_VERSION = "2.13"
 VERSIONS: tuple[str, ...] = ("2.13",)
@@ -38,20 +37,12 @@ class Table:
     def op(self, name: str) -> Op | None:
         """The row of a callable by any of its public names; `Op.name` is the name asked for."""
         if name not in self._ops:
-            self._ops[name] = self._decode(name)
+            row = self._row(name)
+            self._ops[name] = None if row is None or "module" in row else self._op(name, row)
         return self._ops[name]
 
-    def _decode(self, name: str) -> Op | None:
-        row = self._row(name)
-        if row is None or "module" in row:
-            return None
-        op = codec.decode_op(row | {"name": name, "names": self._names.get(name, (name,))})
-        if row.get("first") and not name.startswith("Tensor."):
-            return replace(op, forms=tuple(rename(f, "self", row["first"]) for f in op.forms))
-        return op
-
     def module(self, name: str) -> ModuleRow | None:
-        """The row of a class of `torch.nn`, by its public name."""
+        """The row of a class of `torch.nn` or `torch.optim`, by its public name."""
         if name not in self._modules:
             row = self._row(name)
             self._modules[name] = None if row is None or "module" not in row else codec.decode_module(row)
@@ -63,6 +54,10 @@ class Table:
 
     def __contains__(self, name: object) -> bool:
         return name in self._rows
+
+    def _op(self, name: str, row: dict[str, Any]) -> Op:
+        inplace, inplace_of = partners(name, self._rows)
+        return shipped.op_of(row, name, self._names.get(name, [name]), inplace, inplace_of)
 
     def _row(self, name: str) -> dict[str, Any] | None:
         line = self._rows.get(name)
@@ -80,17 +75,18 @@ def load(version: str | None = None) -> Table:
     """
     chosen, note = choose(version)
     rows: dict[str, str] = {}
-    shared: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for described in VERSIONS:
         if _key(described) <= _key(chosen):
-            for names, line in _read(f"{described}.jsonl"):
+            data = _read(f"{described}.jsonl")
+            for names, line in data.rows:
                 for name in names:
                     rows[name] = line
-                    shared[name] = names
-    gone = [name for name, line in rows.items() if line == "null"]
-    for name in gone:
-        del rows[name], shared[name]
-    return Table(chosen, note, rows, shared)
+            for group in data.groups:
+                groups.update(dict.fromkeys(group, group))
+    for name in [name for name, line in rows.items() if line == shipped.GONE]:
+        del rows[name]
+    return Table(chosen, note, rows, groups)
 
 
 def choose(version: str | None) -> tuple[str, str]:
@@ -113,12 +109,6 @@ def _key(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def _read(name: str) -> list[tuple[list[str], str]]:
-    """Rows as (names, text). The first line of a file holds the names of each following line, in order."""
-    text = resources.files("gradguard.ops").joinpath("data", name).read_text(encoding="utf-8")
-    head, _, body = text.partition("\n")
-    lines = body.split("\n")[:-1]
-    index: list[list[str]] = json.loads(head)["rows"]
-    if len(index) != len(lines):
-        raise ValueError(f"op data {name}: the index names {len(index)} rows, {len(lines)} follow")
-    return list(zip(index, lines))
+def _read(name: str) -> shipped.Data:
+    text = resources.files("gradguard.ops").joinpath("data").joinpath(name).read_text(encoding="utf-8")
+    return shipped.read(text, f"op data {name}")

@@ -1,0 +1,96 @@
+"""The corrections file: where the two sources disagree, and what neither can show on a machine without a GPU.
+
+Each entry of `disagreements` says for which names, in which respect, and why what was seen is right. Each entry of
+`changes` sets fields of a form, with the reason. Entries that no longer apply are errors, so that the file stays
+true.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gradguard.ops import codec
+from gradguard.ops.model import Op
+
+FILE = Path(__file__).parent / "corrections.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    names: str
+    """Name, or a pattern with `*`."""
+    about: str
+    """Start of the text of the disagreement: `writes`, `saves result`, ..."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    names: tuple[str, ...]
+    forms: tuple[int, ...] | None
+    """Positions of the forms; None means all."""
+    set: dict[str, Any]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Corrections:
+    resolved: tuple[Resolved, ...]
+    changes: tuple[Change, ...]
+
+
+def load(path: Path = FILE) -> Corrections:
+    """Raises ValueError naming the file and the entry that is wrong."""
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    resolved, changes = [], []
+    for index, entry in enumerate(raw["disagreements"]):
+        if set(entry) != {"names", "about", "reason"}:
+            raise ValueError(
+                f"{path}: disagreements[{index}]: expected names, about, reason; got {sorted(entry)}"
+            )
+        resolved.append(Resolved(**entry))
+    for index, entry in enumerate(raw["changes"]):
+        if not {"names", "set", "reason"} <= set(entry) <= {"names", "forms", "set", "reason"}:
+            raise ValueError(f"{path}: changes[{index}]: expected names, set, reason; got {sorted(entry)}")
+        forms = tuple(entry["forms"]) if "forms" in entry else None
+        changes.append(Change(tuple(entry["names"]), forms, entry["set"], entry["reason"]))
+    return Corrections(tuple(resolved), tuple(changes))
+
+
+def unresolved(disagreements: list[tuple[str, str]], corrections: Corrections) -> tuple[list[str], list[str]]:
+    """Disagreements without an entry, and entries without a disagreement."""
+    used: set[int] = set()
+    open_ones: list[str] = []
+    for name, text in disagreements:
+        index = next((i for i, r in enumerate(corrections.resolved) if _about(r, name, text)), None)
+        if index is None:
+            open_ones.append(f"{name}: {text}")
+        else:
+            used.add(index)
+    idle = [f"{r.names}: {r.about}" for i, r in enumerate(corrections.resolved) if i not in used]
+    return open_ones, idle
+
+
+def _about(resolved: Resolved, name: str, text: str) -> bool:
+    return fnmatch.fnmatchcase(name, resolved.names) and text.startswith(resolved.about)
+
+
+def apply(ops: list[Op], corrections: Corrections) -> list[Op]:
+    """The ops with the changes made. Raises ValueError naming a change whose op or form does not exist."""
+    by_name = {op.name: op for op in ops}
+    for change in corrections.changes:
+        for name in change.names:
+            if name not in by_name:
+                raise ValueError(f"{FILE}: no row {name!r} to change")
+            op = by_name[name]
+            positions = range(len(op.forms)) if change.forms is None else change.forms
+            forms = list(op.forms)
+            for position in positions:
+                row = codec.encode_form(forms[position]) | change.set | {"source": "corrected"}
+                forms[position] = codec.decode_form(row)
+            by_name[name] = replace(op, forms=tuple(forms))
+    return list(by_name.values())
