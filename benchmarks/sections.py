@@ -105,7 +105,9 @@ def libraries(chosen: Sequence[Library], jobs: int) -> list[dict[str, Any]]:
                 str(report),
             ]
             cold = timing.run(command, cwd=Path(name), env=ENVIRONMENT, limit=3600)
-            document = json.loads(report.read_text()) if report.exists() else {}
+            if not report.exists():
+                raise SystemExit(f"no report for {library.name}: {cold.err.strip()[-2000:]}")
+            document = json.loads(report.read_text())
             warm = timing.run(command, cwd=Path(name), env=ENVIRONMENT, limit=3600)
         findings = document.get("findings", [])
         rows.append(

@@ -131,5 +131,13 @@ def test_columns_count_code_points() -> None:
     assert source.slice(comment.selectors[0].span) == "GG101"
 
 
+def test_a_comment_in_a_function_is_not_removed_as_safe() -> None:
+    text = (
+        "import torch\nx = 1  # gradguard: ignore[GG101]\ndef f():\n    x = 1  # gradguard: ignore[GG101]\n"
+    )
+    report = run(Source("train.py", text), Settings(), EMPTY, engine(), rules)
+    assert [each.fixes[0].applicability.value for each in report.findings] == ["safe", "unsafe"]
+
+
 def test_selectors_know_their_rules() -> None:
     assert RULES.resolve("GG1") == {"GG101", "GG102", "GG120"}

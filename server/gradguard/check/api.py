@@ -114,7 +114,7 @@ def _run(
             continue
         (kept if finding.path == source.path else away).append(selection.leveled(finding))
     if not limits and comments.comments and selection.allows(ignores.UNUSED[0], source.path):
-        unused = comments.unused(source.path, rules(), selection.running(source.path))
+        unused = comments.unused(source, rules(), selection.running(source.path))
         kept.extend(selection.leveled(each) for each in unused if not comments.silences(each))
     needed = tuple(
         (path, span)

@@ -5,12 +5,16 @@
 in the file, does the same for the whole file. The head of a compound statement (`with`, `for`, `def`) counts
 as a statement of its own, its body does not.
 
+A comment in a function may be needed for what another file does with that function; so only comments
+outside of functions are removed as safe fixes, and a run over all files knows better than one over some.
+
 Text that looks like such a comment inside a string is no comment: lines are told apart by the tokenizer,
 and by a plain search only behind the point where a half-typed file stops it.
 """
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import tokenize
@@ -94,26 +98,29 @@ class Ignores:
                 silenced = True
         return silenced
 
-    def unused(self, path: str, rules: Catalogue, running: frozenset[str]) -> Iterator[Finding]:
+    def unused(self, source: Source, rules: Catalogue, running: frozenset[str]) -> Iterator[Finding]:
         """Findings for comments that silenced nothing, among the rules that ran."""
         all_ran = running >= {rule.code for rule in rules.rules if rule.on}
         for comment in self.comments:
+            safe = not _in_function(source, comment.span.line)
             if not comment.listed:
                 if not comment.whole_file and all_ran and (comment.span, None) not in self._used:
-                    yield _unused(path, comment.span, "this comment silences nothing", comment.span, "")
+                    yield _unused(
+                        source.path, comment.span, "this comment silences nothing", comment, "", safe
+                    )
                 continue
             idle = []
             for selector in comment.selectors:
                 if not selector.codes:
-                    idle.append((selector, rules.unknown(selector.text)))
+                    idle.append((selector, rules.unknown(selector.text), True))
                 elif selector.codes <= running and (comment.span, selector.span) not in self._used:
-                    idle.append((selector, f'"{selector.text}" silences nothing here'))
+                    idle.append((selector, f'"{selector.text}" silences nothing here', safe))
             whole = len(idle) == len(comment.selectors)
             if not comment.selectors:
-                yield _unused(path, comment.span, "this comment names no rule", comment.span, "")
-            for selector, message in idle:
+                yield _unused(source.path, comment.span, "this comment names no rule", comment, "", True)
+            for selector, message, sure in idle:
                 at = comment.span if whole else selector.span
-                yield _unused(path, at, message, comment.span, "" if whole else selector.text)
+                yield _unused(source.path, at, message, comment, "" if whole else selector.text, sure)
 
 
 def read(source: Source, rules: Callable[[], Catalogue]) -> Ignores:
@@ -159,8 +166,18 @@ def _comments(text: str) -> Iterator[tuple[int, int, str]]:
                 yield number, at + 1, line[at:].rstrip("\r\n")
 
 
-def _unused(path: str, span: Span, message: str, comment: Span, selector: str) -> Finding:
+def _in_function(source: Source, line: int) -> bool:
+    """Whether other files may call the code on this line, so that a finding there may show only from them."""
+    return any(
+        isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and node.lineno <= line <= (node.end_lineno or line)
+        for node in ast.walk(source.tree)
+    )
+
+
+def _unused(path: str, span: Span, message: str, comment: Ignore, selector: str, safe: bool) -> Finding:
     code, name = UNUSED
     title = f'remove "{selector}" from the comment' if selector else "remove the comment"
-    fix = FixPlan("remove-ignore", title, Applicability.SAFE, comment, (("selector", selector),))
+    safety = Applicability.SAFE if safe else Applicability.UNSAFE
+    fix = FixPlan("remove-ignore", title, safety, comment.span, (("selector", selector),))
     return Finding(path, span, code, name, Severity.INFORMATION, Certainty.CERTAIN, message, fixes=(fix,))
