@@ -70,9 +70,10 @@ AVOID = re.compile(  # matched anywhere in the public name
     r"requires_grad|detach|numpy|dlpack|tolist|^torch\.(load|save|manual_seed|seed|initial)|fft|complex|polar|names|rename|"
     r"align|refine|compile|jit|func\.|vmap|deterministic|_copy$|stft|apply_|map_|map2|random_|log_normal_|cauchy|"
     r"geometric_|module_load|record_stream|is_shared|type$|\.new|item|__|view_as_real|as_strided|lobpcg|svd|eig|"
-    r"Tensor\.(data|grad|T|H|mT|mH|shape|device|dtype|real|imag)$|sym_|cond$|while_loop|compute_type|\.to_|bernoulli_$"
+    r"Tensor\.(data|grad|T|H|mT|mH|shape|device|dtype|real|imag)$|sym_|cond$|while_loop|compute_type|\.to_|bernoulli_$|rrelu"
 )
-"""Not grown at random: uninitialised memory, global state, complex numbers, results known only up to a sign."""
+"""Not grown at random: uninitialised memory, global state, complex numbers, results known only up to a sign,
+and `rrelu`, which saves its noise before it fills it, so that cloned saves give other gradients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +264,7 @@ def try_layers() -> tuple[Layer, ...]:
 
 
 _NOT_LAYERS = re.compile(
-    r"^Lazy|Loss|RNN|GRU|LSTM|^(Module|Container|Sequential|Bilinear)|List$|Dict$|^Uninit|Circular"
+    r"^Lazy|Loss|RNN|GRU|LSTM|^(Module|Container|Sequential|Bilinear)|List$|Dict$|^Uninit|Circular|^RReLU"
 )
 
 

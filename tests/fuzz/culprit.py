@@ -8,9 +8,9 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import torch
 from torch import nn
 
+from tests.fuzz.carried import Trail, binds, noted
 from tests.fuzz.verdict import PATH, Verdict, judge, run
 
 Edit = Callable[[ast.stmt], ast.stmt]
@@ -29,16 +29,31 @@ def culprits(code: str, verdict: Verdict) -> set[int]:
     program = Program(code)
     statements = program.writers()
     if verdict.outcome == "silent":
-        return _lines(s for s in statements if program.judged([s]) == "ok")
-    found = _lines(s for s in statements if program.gone([s], _neutral, verdict))
+        return _silent(program, statements)
+    found = _lines(s for s in statements if program.gone([s], verdict))
     if verdict.rule == "GG101":
         if not found:
             found = _lines(s for s in statements if program.alone(s, statements, verdict))
-        return found or _together(program, statements, verdict)
+        found = found or _together(statements, lambda some: program.gone(some, verdict))
+        # The same backward may go through a freed graph as well.
+        return found | program.carried(statements)
     found |= _at(program.tree, verdict.line)
-    if verdict.rule == "GG203":
-        found |= _lines(s for s, edit in program.carriers() if program.gone([s], edit, verdict))
-    return found
+    return found | program.carried([]) if verdict.rule == "GG203" else found
+
+
+def _silent(program: Program, statements: list[ast.stmt]) -> set[int]:
+    """Writes without which gradients are right, or which make them wrong alone.
+
+    Empty if gradients differ without any write: then the two runs differ for another reason.
+    """
+    if program.judged(statements) != "ok":
+        return set()
+    found = _lines(s for s in statements if program.judged([s]) == "ok")
+    if not found:
+        found = _lines(
+            s for s in statements if program.judged([o for o in statements if o is not s]) == "silent"
+        )
+    return found or _together(statements, lambda some: program.judged(some) == "ok")
 
 
 class Program:
@@ -58,10 +73,6 @@ class Program:
         inside = {n for f in functions for n in ast.walk(f)}
         return [n for n in self._places if n not in inside and _writes(n)]
 
-    def carriers(self) -> list[tuple[ast.stmt, Edit]]:
-        """Statements that may keep a graph alive past a backward, with the edit that ends it."""
-        return [(s, edit) for s in self._places if (edit := _ending(s)) is not None]
-
     def compiled(self, statements: Iterable[ast.stmt], edit: Edit) -> types.CodeType:
         """The program with these statements edited."""
         kept = [(s, *self._places[s]) for s in statements]
@@ -78,9 +89,9 @@ class Program:
         """What torch does when these statements write nothing."""
         return judge(self.compiled(statements, _neutral), HELPERS).outcome
 
-    def gone(self, statements: list[ast.stmt], edit: Edit, verdict: Verdict) -> bool:
-        """Whether the program, edited, ends well or by another error."""
-        after = run(self.compiled(statements, edit), names=HELPERS)[0]
+    def gone(self, statements: list[ast.stmt], verdict: Verdict) -> bool:
+        """Whether the program ends well, or by another error, when these statements write nothing."""
+        after = run(self.compiled(statements, _neutral), names=HELPERS)[0]
         if after.outcome == "raises":
             return (after.rule, after.line) != (verdict.rule, verdict.line)
         return after.outcome == "ok"
@@ -91,11 +102,30 @@ class Program:
         after = run(self.compiled(others, _neutral), names=HELPERS)[0]
         return after.outcome == "raises" and after.rule == verdict.rule
 
+    def carried(self, statements: list[ast.stmt]) -> set[int]:
+        """Lines that carry a freed graph into the backward that raises, when these statements write nothing."""
+        binding = [s for s in self._places if binds(s)]
+        silenced = set(statements)
+        trail = Trail()
 
-def _together(program: Program, statements: list[ast.stmt], verdict: Verdict) -> set[int]:
-    """The last write that must go, with some before it, for the error to go."""
+        def edit(node: ast.stmt) -> ast.stmt:
+            quiet = _neutral(node) if any(_same_place(node, s) for s in silenced) else node
+            return noted(quiet) if binds(quiet) else quiet
+
+        code = self.compiled([*silenced.union(binding)], edit)
+        with trail.watching():
+            after = run(code, names=HELPERS | {"_seen": trail.seen})[0]
+        return trail.lines if after.rule == "GG203" else set()
+
+
+def _same_place(a: ast.stmt, b: ast.stmt) -> bool:
+    return (a.lineno, a.col_offset) == (b.lineno, b.col_offset)
+
+
+def _together(statements: list[ast.stmt], ends: Callable[[list[ast.stmt]], bool]) -> set[int]:
+    """The last write that must go, with some before it, for the fault to go."""
     for count in range(2, len(statements) + 1):
-        if program.gone(statements[:count], _neutral, verdict):
+        if ends(statements[:count]):
             return _lines([statements[count - 1]])
     return set()
 
@@ -244,47 +274,4 @@ def _quiet(function: Any) -> Any:
     return quiet
 
 
-# Graphs carried over
-
-
-def _ending(node: ast.stmt) -> Edit | None:
-    """The edit after which the statement no longer carries or frees a graph; None if it does neither."""
-    if isinstance(node, ast.Assign):
-        return _detaching
-    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
-        return None
-    name = _name(node.value)
-    if name in ("backward", "grad"):
-        return _retaining
-    return _detaching_arguments if name in ("append", "insert", "extend", "update") else None
-
-
-def _detaching(node: ast.stmt) -> ast.stmt:
-    assert isinstance(node, ast.Assign)
-    node.value = ast.Call(ast.Name("_detached", ast.Load()), [node.value], [])
-    return node
-
-
-def _detaching_arguments(node: ast.stmt) -> ast.stmt:
-    assert isinstance(node, ast.Expr)
-    assert isinstance(node.value, ast.Call)
-    node.value.args = [ast.Call(ast.Name("_detached", ast.Load()), [a], []) for a in node.value.args]
-    return node
-
-
-def _retaining(node: ast.stmt) -> ast.stmt:
-    assert isinstance(node, ast.Expr)
-    assert isinstance(node.value, ast.Call)
-    kept = [k for k in node.value.keywords if k.arg != "retain_graph"]
-    node.value.keywords = [*kept, ast.keyword("retain_graph", ast.Constant(True))]
-    return node
-
-
-def _detached(value: Any) -> Any:
-    """The value cut from its graph, a leaf that requires grad if it did."""
-    if isinstance(value, torch.Tensor):
-        return value.detach().requires_grad_(value.requires_grad and value.is_floating_point())
-    return type(value)(map(_detached, value)) if type(value) in (list, tuple) else value
-
-
-HELPERS = {"_quiet": _quiet, "_detached": _detached}
+HELPERS = {"_quiet": _quiet}
