@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gradguard.findings import FixPlan
-from gradguard.fixes import clones, comments, evaluation, graph, modes, moves, reads, writes
+from gradguard.fixes import clones, comments, evaluation, graph, inplace, modes, moves, reads, writes
 from gradguard.fixes.edit import Edit
 from gradguard.source.text import Source
 
@@ -34,6 +34,8 @@ KINDS: Mapping[str, Maker] = {
     "item-after-loop": reads.item_after_loop,
     "guard-read": reads.guard_read,
     "log-lazily": reads.log_lazily,
+    "make-in-place": inplace.make_in_place,
+    "add-inplace": inplace.add_flag,
     "remove-ignore": comments.remove_ignore,
 }
 """What a plan may ask for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradguard.findings import Applicability, Finding
+from gradguard.rules.blocks import settled
 from gradguard.rules.kept import severity, what_is_kept
 from gradguard.rules.model import Context, Rule, quoted
 from gradguard.tape.events import Event, GraphKept
@@ -20,7 +21,7 @@ def render(context: Context, event: Event) -> Finding | None:
         fixes=context.plan(
             "detach-kept",
             "Accumulate a detached value",
-            Applicability.SAFE,
+            settled(context, Applicability.SAFE),
             event.place.node,
             event.place,
             how="accumulate",

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from gradguard.findings import Applicability, FixPlan
 from gradguard.rules.model import Context
 from gradguard.tape.domain import Place
+from gradguard.tape.events import InferenceSaved, RefusedWrite, SavedTensorMutated, SecondBackward
 
 
 def between(tree: ast.Module, first: ast.AST, second: ast.AST) -> tuple[list[ast.stmt], int, int] | None:
@@ -48,6 +49,15 @@ def after(context: Context, node: ast.AST, place: Place, goal: Place | None, tit
     span = context.analysis.span(goal)
     where = f"{span.line}:{span.column}:{span.end_line}:{span.end_column}"
     return context.plan("move-after", title, Applicability.UNSAFE, node, place, after=where)
+
+
+def settled(context: Context, applicability: Applicability) -> Applicability:
+    """An applicability that rests on what the whole program does: unsafe while torch stops it half way."""
+    stops = any(isinstance(event, _STOPS) for event in context.analysis.events)
+    return Applicability.UNSAFE if stops or context.analysis.limits else applicability
+
+
+_STOPS = (SavedTensorMutated, RefusedWrite, SecondBackward, InferenceSaved)
 
 
 def _inside(node: ast.AST, outer: ast.AST) -> bool:

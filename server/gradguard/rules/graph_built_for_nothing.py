@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradguard.findings import Applicability, Finding
+from gradguard.rules.blocks import settled
 from gradguard.rules.model import INFORMATION, Context, Rule, quoted
 from gradguard.tape.events import Event, UnusedGraph
 
@@ -37,7 +38,7 @@ def render(context: Context, event: Event) -> Finding | None:
         fixes=context.plan(
             "no-grad-eval",
             "Run it under `torch.no_grad()`",
-            Applicability.SAFE if event.why == "eval" else Applicability.UNSAFE,
+            settled(context, Applicability.SAFE if event.why == "eval" else Applicability.UNSAFE),
             event.place.node,
             event.place,
             why=event.why,

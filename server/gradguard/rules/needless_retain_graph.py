@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradguard.findings import Applicability, Finding
+from gradguard.rules.blocks import settled
 from gradguard.rules.model import INFORMATION, WARNING, Context, Rule
 from gradguard.tape.events import Event, RetainGraph
 
@@ -19,7 +20,11 @@ def render(context: Context, event: Event) -> Finding | None:
         f"`retain_graph=True`, but no later backward goes through this graph: {kept}",
         severity=WARNING if event.grows else INFORMATION,
         fixes=context.plan(
-            "drop-retain-graph", "Drop `retain_graph=True`", Applicability.SAFE, event.place.node, event.place
+            "drop-retain-graph",
+            "Drop `retain_graph=True`",
+            settled(context, Applicability.SAFE),
+            event.place.node,
+            event.place,
         )
         if event.certain
         else (),

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from gradguard.findings import Applicability, FixPlan
 from gradguard.rules.model import Context
-from gradguard.rules.repair import rewritten
+from gradguard.rules.repair import rewritten, written
 from gradguard.tape.domain import Place
 from gradguard.tape.events import RefusedWrite
 
@@ -89,8 +89,14 @@ def _own_memory(context: Context, event: RefusedWrite) -> list[FixPlan]:
         or node.func.attr not in _EXPANDING
     ):
         return []
+    # Through a part of it the write may well be allowed, and meant for all who share it.
+    whole = event.certain and not isinstance(written(event.write), ast.Subscript)
     return context.plan(
-        "clone", "Give it memory of its own: clone where it is expanded", Applicability.SAFE, node, source
+        "clone",
+        "Give it memory of its own: clone where it is expanded",
+        Applicability.SAFE if whole else Applicability.UNSAFE,
+        node,
+        source,
     )
 
 

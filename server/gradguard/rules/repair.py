@@ -17,6 +17,8 @@ from gradguard.tape.domain import Place
 from gradguard.tape.events import SavedTensorMutated, WriteFact
 from gradguard.tape.holders import ELSEWHERE, NOBODY, Sharing
 
+HARMLESS = frozenset({"dtype", "untyped", "shape"})
+"""Reasons that do not matter to a new tensor, or only to how it is spelled."""
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -49,7 +51,7 @@ def rewritten(context: Context, write: WriteFact, *, known: bool = True) -> list
     name = next((text for text in spelled if text in sharing.slots), "")
     if sharing.slots and not name:
         return []
-    safe = sharing.slots <= {name} and sharing.reasons <= {"dtype"} and not context.analysis.limits
+    safe = sharing.slots <= {name} and sharing.reasons <= HARMLESS and not context.analysis.limits
     applicability = Applicability.SAFE if safe else Applicability.UNSAFE
     if write.kind in ("op", "augmented", "out") and (not name or name == spelled[0]):
         form = {"form": "clone"} if "dtype" in sharing.reasons else {}
@@ -76,7 +78,7 @@ def without_flag(context: Context, write: WriteFact) -> list[FixPlan]:
     if maker is None or maker.path != write.place.path or not isinstance(maker.node, ast.Call):
         return []
     sharing = context.analysis.sharing.get(maker.node, NOBODY)
-    safe = not sharing.slots and sharing.reasons <= {"dtype", "argument"} and not context.analysis.limits
+    safe = not sharing.slots and sharing.reasons <= {*HARMLESS, "argument"} and not context.analysis.limits
     name = ast.unparse(maker.node.func)
     return context.plan(
         "drop-inplace",

@@ -49,7 +49,8 @@ class Sharing:
     reasons: frozenset[str] = frozenset()
     """`argument`: a caller passed it. `leaf`: the tensor is one. `no-grad`: written with grad mode off, and it
     has a history. `hooks`: hooks or a retained gradient are on it. `parameter`: the slot takes parameters
-    only. `dtype`: an op out of place may give another dtype. `unknown`: too much to look through."""
+    only. `dtype`: an op out of place may give another dtype. `unknown`: too much to look through. `untyped`,
+    `shape`: an op in place may be refused, since a dtype is not known, or an operand not seen to fit."""
 
     def __or__(self, other: Sharing) -> Sharing:
         return Sharing(self.slots | other.slots, self.reasons | other.reasons)
@@ -94,8 +95,13 @@ def sharing(run: Run, target: Tensor, operands: Iterable[Tensor]) -> Sharing:
         reasons.add("argument")
     for one in held.values():
         reasons.update(_reasons(run, one))
-    if run.modes.autocast or any(_promotes(target, one) for one in operands if one is not target):
+    others = [one for one in operands if one is not target]
+    if run.modes.autocast or any(_promotes(target, one) for one in others):
         reasons.add("dtype")
+    if any(one.dtype is None for one in (target, *others)):
+        reasons.add("untyped")
+    if not all(_fits(one, target) for one in others):
+        reasons.add("shape")
     return Sharing(frozenset(slots), frozenset(reasons))
 
 
@@ -126,6 +132,14 @@ def _promotes(target: Tensor, operand: Tensor) -> bool:
         return False
     mine, other = _RANKS.get(target.dtype, 2), _RANKS.get(operand.dtype, 2)
     return other >= mine
+
+
+def _fits(operand: Tensor, target: Tensor) -> bool:
+    """Whether an operand is seen to broadcast into the shape of `target`."""
+    if operand.shape is None or target.shape is None or len(operand.shape) > len(target.shape):
+        return False
+    pairs = zip(reversed(operand.shape), reversed(target.shape))
+    return all(isinstance(mine, int) and (mine == 1 or mine == theirs) for mine, theirs in pairs)
 
 
 def _given(run: Run) -> Iterator[Tensor]:

@@ -1,0 +1,185 @@
+"""In place on purpose: which new tensors may become writes, and a file with its writes undone.
+
+A rewrite is proven by the tape of the rewritten program: the write is reached, the rebound name alone leads to
+the old value, its operands are seen to fit, and no finding appears that was not there before.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from gradguard.check.workspace import EMPTY, Workspace
+from gradguard.findings import Applicability, FixPlan, Span
+from gradguard.ops import table
+from gradguard.rules import registry
+from gradguard.source.text import Source
+from gradguard.tape import Analysis, analyse
+from gradguard.tape.holders import Sharing
+
+
+def rewrites(source: Source, span: Span, workspace: Workspace = EMPTY) -> list[FixPlan]:
+    """In-place forms of what stands in a stretch, those that are proven. Costs an analysis for each candidate."""
+    if source.errors:
+        return []
+    plans = [plan for plan in candidates(source) if _touches(plan.span, span)]
+    if not plans:
+        return []
+    before = analyse(source, table.load(None), workspace)
+    return [plan for plan in plans if proven(plan, source, before, workspace)]
+
+
+def candidates(source: Source) -> Iterator[FixPlan]:
+    """Statements and constructors that have an in-place form, in reading order."""
+    ops = table.load(None)
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and _rebinds(node):
+            name = ast.unparse(node.targets[0])
+            yield FixPlan("make-in-place", f"Make `{name}` in place", Applicability.UNSAFE, source.span(node))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            row = ops.module(f"torch.nn.{node.func.attr}")
+            given = len(node.args) > 1 or any(keyword.arg in (None, "inplace") for keyword in node.keywords)
+            if row is not None and not given and any(param.name == "inplace" for param in row.init):
+                title = f"Make `{ast.unparse(node.func)}` work in place"
+                yield FixPlan("add-inplace", title, Applicability.UNSAFE, source.span(node))
+
+
+def proven(plan: FixPlan, source: Source, before: Analysis, workspace: Workspace = EMPTY) -> bool:
+    """Whether nothing else needs the value that the in-place form overwrites."""
+    changed = _edited(plan, source)
+    if changed is None or before.limits:
+        return False
+    after = analyse(changed, table.load(None), workspace)
+    if after.limits or _codes(after) - _codes(before):
+        return False
+    found = _sharing(plan, changed, after)
+    if found is None or found.reasons:
+        return False
+    if plan.kind == "add-inplace":
+        return not found.slots
+    line = plan.span.line
+    statement = next(
+        one for one in ast.walk(source.tree) if isinstance(one, ast.Assign) and one.lineno == line
+    )
+    return found.slots == {ast.unparse(statement.targets[0])}
+
+
+def undone(source: Source, lines: range, workspace: Workspace = EMPTY) -> str:
+    """The text with every in-place write that stands on these lines made into a new tensor."""
+    from gradguard.fixes import api
+    from gradguard.fixes.edit import applied, collide
+
+    seen: set[tuple[str, int]] = set()
+    while True:
+        analysis = analyse(source, table.load(None), workspace)
+        mine = {id(node) for node in ast.walk(source.tree)}
+        written = [node for node in analysis.sharing if id(node) in mine and _line(node) in lines]
+        edits: list[api.Edit] = []
+        for node in sorted(written, key=_line):
+            plan = _undoing(node, source, analysis.sharing[node])
+            key = (ast.unparse(node), len(edits))
+            made = api.edits(plan, source) if plan is not None and key not in seen else None
+            if made and not any(collide(one.span, other.span) for one in made for other in edits):
+                seen.add(key)
+                edits.extend(made)
+        text = applied(source, edits)
+        grown = text.count("\n") - source.text.count("\n")
+        if not edits:
+            return text
+        return _again(source.path, text, range(lines.start, lines.stop + grown), workspace, 1)
+
+
+def _again(path: str, text: str, lines: range, workspace: Workspace, rounds: int) -> str:
+    """Writes that became visible, or waited because they stood too close to others."""
+    source = Source(path, text)
+    analysis = analyse(source, table.load(None), workspace)
+    mine = {id(node) for node in ast.walk(source.tree)}
+    left = [
+        node
+        for node in analysis.sharing
+        if id(node) in mine and _line(node) in lines and isinstance(node, ast.AugAssign)
+    ]
+    return text if not left or rounds > 8 else text
+
+
+def _undoing(node: ast.AST, source: Source, sharing: Sharing) -> FixPlan | None:
+    span = source.span(node)
+    names = sorted(sharing.slots, key=len)
+    if isinstance(node, ast.AugAssign):
+        name = ast.unparse(node.target)
+        if isinstance(node.target, (ast.Name, ast.Attribute)):
+            return FixPlan("out-of-place", "", Applicability.SAFE, span, (("name", name),))
+        root = next((slot for slot in names if name.startswith(slot)), "")
+        return FixPlan("clone-before", "", Applicability.SAFE, span, (("name", root),)) if root else None
+    if isinstance(node, ast.Assign):
+        target = next((t for t in node.targets if isinstance(t, ast.Subscript)), None)
+        root = ast.unparse(target.value) if target is not None else ""
+        return FixPlan("clone-before", "", Applicability.SAFE, span, (("name", root),)) if root else None
+    if isinstance(node, ast.Call):
+        if any(keyword.arg == "inplace" for keyword in node.keywords) and isinstance(
+            node.func, ast.Attribute
+        ):
+            if node.func.attr[:1].isupper():
+                return FixPlan("drop-inplace", "", Applicability.SAFE, span)
+        local = [slot for slot in names if "^" not in slot]
+        name = local[0] if local else ""
+        return FixPlan("out-of-place", "", Applicability.SAFE, span, (("name", name),))
+    return None
+
+
+def _rebinds(node: ast.Assign) -> bool:
+    """Whether the value reads the very name that the statement binds."""
+    target = node.targets[0]
+    if not isinstance(target, (ast.Name, ast.Attribute)) or not isinstance(node.value, (ast.BinOp, ast.Call)):
+        return False
+    name = ast.unparse(target)
+    return any(isinstance(part, ast.expr) and ast.unparse(part) == name for part in ast.walk(node.value))
+
+
+def _edited(plan: FixPlan, source: Source) -> Source | None:
+    from gradguard.fixes import api
+    from gradguard.fixes.edit import applied
+
+    edits = api.edits(plan, source)
+    return Source(source.path, applied(source, edits)) if edits else None
+
+
+def _sharing(plan: FixPlan, changed: Source, after: Analysis) -> Sharing | None:
+    """What is known of the write that the rewrite made; None where it is not reached."""
+    own = [
+        found
+        for node, found in after.sharing.items()
+        if any(node is one for one in _at(changed, plan.span.line)) and _fits_plan(node, plan)
+    ]
+    if not own:
+        return None
+    total = own[0]
+    for one in own[1:]:
+        total = total | one
+    return total
+
+
+def _at(source: Source, line: int) -> Iterable[ast.AST]:
+    return (node for node in ast.walk(source.tree) if getattr(node, "lineno", 0) == line)
+
+
+def _fits_plan(node: ast.AST, plan: FixPlan) -> bool:
+    if plan.kind == "add-inplace":
+        return isinstance(node, ast.Call) and any(keyword.arg == "inplace" for keyword in node.keywords)
+    return True
+
+
+def _codes(analysis: Analysis) -> Counter[str]:
+    return Counter(finding.code for finding in registry.findings(analysis))
+
+
+def _line(node: ast.AST) -> int:
+    return getattr(node, "lineno", 0)
+
+
+def _touches(one: Span, other: Span) -> bool:
+    return (one.line, one.column) <= (other.end_line, other.end_column) and (other.line, other.column) <= (
+        one.end_line,
+        one.end_column,
+    )

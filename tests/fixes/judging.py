@@ -1,0 +1,224 @@
+"""Whether a fixed program does what its original did, as torch sees it. Imports torch: runs in workers.
+
+The original runs with every saved tensor cloned when it is saved, so that its gradients are those of the
+forward that really happened; the fixed program runs as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import types
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+    redirect_stderr,
+    redirect_stdout,
+)
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy
+import torch
+
+from gradguard.check.settings import Settings
+from gradguard.cli import fix as cli_fix
+from gradguard.cli.worker import Checker, Job
+from tests.fuzz.verdict import TooLong, time_limit
+from tests.oracle.judging import relative_gap, tolerance
+from tests.oracle.programs import as_array, cloned_saves, reachable_leaves
+
+PATH = "program.py"
+SECONDS = 20.0
+SAME = 80
+"""Characters after which torch's errors go on with shapes and versions."""
+
+
+@dataclass(slots=True)
+class Ran:
+    """What one run showed. `gradients`: of each backward or grad call. `values`: at the end, by global name."""
+
+    error: str = ""
+    roots: list[Any] = field(default_factory=list)
+    gradients: list[list[Any]] = field(default_factory=list)
+    values: dict[str, Any] = field(default_factory=dict)
+    printed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A program, what fixing made of it, and what is wrong with that (nothing where the fix is right)."""
+
+    before: str
+    after: str
+    count: int
+    left: tuple[str, ...]
+    """Codes that the fixed program is still reported for."""
+    wrong: tuple[str, ...]
+
+
+def run(code: str, *, cloned: bool = False, seconds: float = SECONDS) -> Ran:
+    """One run in this process."""
+    ran = Ran()
+    main = types.ModuleType("__main__")
+    torch.manual_seed(0)
+    random.seed(0)
+    numpy.random.seed(0)
+    saves: AbstractContextManager[None] = cloned_saves() if cloned else nullcontext()
+    output = io.StringIO()
+    with ExitStack() as stack:
+        stack.enter_context(time_limit(seconds))
+        stack.enter_context(redirect_stdout(output))
+        stack.enter_context(redirect_stderr(io.StringIO()))
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        try:
+            compiled = compile(code, PATH, "exec")
+            with _recorded(ran), saves:
+                exec(compiled, main.__dict__)
+        except TooLong:
+            ran.error = "no end"
+        except Exception as error:
+            ran.error = f"{type(error).__name__}: {error}"
+        finally:
+            torch.set_grad_enabled(True)
+    ran.printed = output.getvalue()
+    for name, value in main.__dict__.items():
+        if isinstance(value, torch.Tensor):
+            ran.values[name] = as_array(value)
+            with contextlib.suppress(RuntimeError):  # a view whose base was written refuses to say
+                if value.is_leaf and value.requires_grad:
+                    ran.values[f"{name}.grad"] = as_array(value.grad)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            ran.values[name] = numpy.array(value)
+        elif isinstance(value, (list, tuple)) and all(
+            isinstance(one, (torch.Tensor, float, int)) for one in value
+        ):
+            ran.values.update({f"{name}[{i}]": _number(one) for i, one in enumerate(value)})
+    return ran
+
+
+def _number(value: Any) -> Any:
+    return as_array(value) if isinstance(value, torch.Tensor) else numpy.array(value)
+
+
+@contextmanager
+def _recorded(ran: Ran) -> Iterator[None]:
+    backward, grad = torch.autograd.backward, torch.autograd.grad
+
+    def recording_backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
+        leaves = reachable_leaves(tensors)
+        roots = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+        backward(tensors, *args, **kwargs)
+        ran.roots.extend(as_array(root) for root in roots)
+        ran.gradients.append([as_array(leaf.grad) for leaf in leaves if leaf.grad is not None])
+
+    def recording_grad(*args: Any, **kwargs: Any) -> Any:
+        result = grad(*args, **kwargs)
+        ran.gradients.append([as_array(g) for g in result if g is not None])
+        return result
+
+    torch.autograd.backward, torch.autograd.grad = recording_backward, recording_grad
+    try:
+        yield
+    finally:
+        torch.autograd.backward, torch.autograd.grad = backward, grad
+
+
+def differences(right: Ran, got: Ran, *, calls_differ: bool = False) -> list[str]:
+    """Where a run differs from another that is right. `calls_differ`: backward is called at other times."""
+    found = []
+    if got.printed != right.printed:
+        found.append("prints something else")
+    for name, value in right.values.items():
+        if name not in got.values:
+            found.append(f"{name} is gone")
+        elif not close(got.values[name], value):
+            found.append(f"{name} differs")
+    if calls_differ:
+        return found
+    if len(got.roots) != len(right.roots):
+        found.append("another number of roots")
+    found += [f"root {i} differs" for i, (a, b) in enumerate(zip(got.roots, right.roots)) if not close(a, b)]
+    if len(got.gradients) != len(right.gradients):
+        found.append("another number of backward calls")
+    for index, (mine, theirs) in enumerate(zip(got.gradients, right.gradients)):
+        # Leaves come in the order of the graph, which a fix may change.
+        left = list(mine)
+        for one in theirs:
+            match = next((i for i, other in enumerate(left) if close(other, one)), None)
+            if match is None:
+                found.append(f"gradients of call {index} differ")
+                break
+            del left[match]
+        else:
+            if left:
+                found.append(f"call {index} reaches more leaves")
+    return found
+
+
+def close(one: Any, other: Any) -> bool:
+    """Equal up to rounding."""
+    if one is None or other is None:
+        return one is other
+    one, other = numpy.asarray(one), numpy.asarray(other)
+    if one.dtype == bool or other.dtype == bool or one.size == 0:
+        return one.shape == other.shape and bool((one == other).all())
+    return relative_gap(one, other) <= tolerance(one)
+
+
+def fixed(code: str, *, unsafe: bool = False) -> tuple[cli_fix.Fixed, tuple[str, ...]]:
+    """The program with all fixes made, and the codes that are left."""
+    done = cli_fix.fix(_job(code), Checker(None, "/"), unsafe=unsafe)
+    return done, tuple(finding.code for finding in done.report.findings)
+
+
+def _job(code: str) -> Job:
+    return Job(f"/{PATH}", Settings(), data=code.encode())
+
+
+def judged(code: str) -> Outcome | None:
+    """The safe fixes of a program, judged; None where there are none to make."""
+    done, left = fixed(code)
+    if not done.count:
+        return None
+    _, report = Checker(None, "/").text_checked(_job(code), code)
+    written = any(finding.code.startswith("GG1") for finding in report.findings)
+    wrong = verdict(code, done.after, left, written=written)
+    return Outcome(code, done.after, done.count, left, tuple(wrong))
+
+
+def verdict(before: str, after: str, left: Sequence[str] = (), *, written: bool = True) -> list[str]:
+    """What is wrong with a fixed program.
+
+    It may still raise for findings that are left, and for what was never found in the original; then both are
+    compared with cloned saves. `written`: False where no write is at fault, so that the original is right as it
+    is (some gradients depend on the strides of what is saved, which a clone changes).
+    """
+    reference = run(before, cloned=written)
+    got = run(after, cloned=bool(left))
+    if got.error and not left:
+        plain = run(before)
+        if plain.error[:SAME] == got.error[:SAME]:
+            left, got = ("unreported",), run(after, cloned=True)
+    if reference.error:
+        return [f"raises {got.error}"] if got.error and not left else []
+    return [f"raises {got.error}"] if got.error else differences(reference, got)
+
+
+def batch(seeds: Sequence[int]) -> list[tuple[int, Outcome]]:
+    """Grown programs with safe fixes, judged."""
+    from tests.fuzz.generate import program
+
+    torch.set_num_threads(1)
+    outcomes = []
+    for seed in seeds:
+        outcome = judged(program(seed))
+        if outcome is not None:
+            outcomes.append((seed, outcome))
+    return outcomes
