@@ -59,6 +59,7 @@ for (const [from, to] of Object.entries(SHIPPED)) {
 }
 const { devDependencies: _d, scripts: _s, private: _p, ...shipped } = manifest;
 writeFileSync(path.join(STAGE, 'package.json'), `${JSON.stringify(shipped, null, 2)}\n`);
+writeFileSync(path.join(STAGE, '.vscodeignore'), '**/__pycache__/**\n');
 
 mkdirSync(path.dirname(out), { recursive: true });
 const started = Date.now();

@@ -163,7 +163,8 @@ export class Server implements vscode.Disposable {
             diagnosticCollectionName: 'gradguard',
             outputChannel: this.log,
             revealOutputChannelOn: RevealOutputChannelOn.Never,
-            initializationOptions: { client: vscode.env.appName },
+            // Pushed as soon as they are known: this version of the library asks for those of editors only, not of notebook cells.
+            initializationOptions: { diagnostics: 'push' },
             markdown: { isTrusted: false, supportHtml: false },
             initializationFailedHandler: () => false,
             errorHandler: {

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Builds the .vsix and tests it in a real VS Code: bash tests/vscode/run.sh [SCENARIO ...]
+# With GRADGUARD_SHOTS=docs/images the six pictures of the documentation are written there.
+# Needs tests/vscode/setup.sh and `npm ci` before.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+vsix=build/editor/gradguard.vsix
+mkdir -p build/editor
+node client/scripts/package.mjs --out "$vsix"
+exec node tests/vscode/run.mjs --vsix "$vsix" ${GRADGUARD_SHOTS:+--shots "$GRADGUARD_SHOTS"} "$@"
