@@ -10,7 +10,7 @@ from gradguard.tape.events import Event, RefusedWrite
 
 def render(context: Context, event: Event) -> Finding | None:
     """Writes refused because of: the kind of view."""
-    if isinstance(event, RefusedWrite) and event.reason in ("multi-view", "no-grad-view"):
+    if isinstance(event, RefusedWrite) and event.reason in ("multi-view", "no-grad-view", "stale-view"):
         return render_refused(context, event)
     return None
 

@@ -331,13 +331,12 @@ def put(
         return
     held = value.tensor if isinstance(value, Sym) else value
     if isinstance(held, Tensor) and not augmented:
-        held.bound_at = place
-        held.bound_name = machine.source_text(node) or name
+        machine.bound(run, held, place, machine.source_text(node) or name)
         if held.grad_owner is not None:
             held.memory.kept = place
     elif isinstance(held, (ListV, TupleV, DictV)):
         for tensor in tensors_in(held):
-            machine.stored(tensor, place, tensor.bound_name)
+            machine.stored(run, tensor, place, tensor.bound_name)
     if isinstance(owner, Instance) and name in owner.attributes:
         lifetime.replaced(run, owner.attributes[name], value)
     if isinstance(owner, Instance):

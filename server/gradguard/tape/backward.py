@@ -6,11 +6,12 @@ The walk goes from the roots against the edges, checks each kept tensor's versio
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gradguard.tape import layout
-from gradguard.tape.domain import Node, Place, Saved, Tensor, Tri, Write, current_node
+from gradguard.tape.domain import Node, Place, Saved, Tensor, Tri, Write
 from gradguard.tape.events import (
     BrokenGraph,
     GradientAlias,
@@ -19,8 +20,7 @@ from gradguard.tape.events import (
     SecondBackward,
     WriteFact,
 )
-from gradguard.tape.holders import is_tuple
-from gradguard.tape.machine import requires_grad, source_text
+from gradguard.tape.machine import current_node, requires_grad, source_text
 from gradguard.tape.run import Run
 
 MAX_WRITES_SHOWN = 3
@@ -44,12 +44,13 @@ def backward(
     inputs: list[Tensor] | None = None,
     certain: bool = True,
     accumulate: bool = True,
+    create: Tri = False,
 ) -> list[Tensor]:
     """Differentiate `roots`. Returns the leaves that were reached (for `.grad`)."""
     reached, leaves = _walk(run, roots, place, certain)
     if inputs is not None:
         reached = _towards(reached, inputs)
-    second = False
+    second: list[tuple[Node, _Reached]] = []
     order = run.tick()
     for loop in run.loops:
         loop.trains = True
@@ -59,9 +60,8 @@ def backward(
     for node in sorted(reached, key=lambda n: -n.order):
         how = reached[node]
         if node.freed is not None and node.frees is not False:
-            if not second and node.freed is not place:
-                second = True
-                _emit_second(run, node, how, place)
+            if node.freed is not place:
+                second.append((node, how))
             continue
         crossed = _carried_over(run, node, how) if node.walks else None
         for saved in node.saved:
@@ -69,13 +69,15 @@ def backward(
         node.walked, node.walks = place, order
         if retain is False and node.frees is not False:
             node.freed = place
+    if second:
+        _emit_second(run, second, place)
     run.backwards.append((place, run.iterations()))
     if retain is True:
         run.retained.append((place, [node for node in reached if node.frees is not False], order))
     run.accumulated.update(leaf.number for leaf in leaves)
     if accumulate and inputs is None:
         for leaf in leaves:
-            _accumulate(run, leaf, place)
+            _accumulate(run, leaf, place, create)
     return leaves
 
 
@@ -171,7 +173,7 @@ def _walk(
     stack: list[tuple[Node, _Reached]] = []
     for root in roots:
         sure = certain and requires_grad(run, root) is True
-        node = current_node(root, run.tick(), place)
+        node = current_node(run, root, place)
         if node is None:
             if root.requires_grad is not False:
                 leaves[root.number] = root
@@ -229,29 +231,41 @@ def _towards(reached: dict[Node, _Reached], inputs: list[Tensor]) -> dict[Node, 
     return {node: how for node, how in reached.items() if needed.get(node)}
 
 
-def _emit_second(run: Run, node: Node, how: _Reached, place: Place) -> None:
+def _emit_second(run: Run, freed: list[tuple[Node, _Reached]], place: Place) -> None:
+    """One event for a walk into freed nodes: at what carried them over where that is one value, else at the backward."""
+    node, how = freed[0]
     first = node.freed
     assert first is not None
-    carried: Place | None = None
-    text = how.via.bound_name if how.via is not None else ""
+    carriers: dict[ast.AST, tuple[Place, str]] = {}
+    for one, reached in freed:
+        found = _carrier(run, one, reached)
+        if found is not None:
+            carriers[found[0].node] = found
+    certain = any(reached.certain and one.frees is True for one, reached in freed)
     loop = _crosses_loop(run, node)
-    if loop and how.via is not None and how.parent is not None:
-        carried = how.via.bound_at or how.via.created
-    certain = how.certain and node.frees is True
-    run.emit(
-        SecondBackward(
-            carried or place,
-            certain,
-            first,
-            place,
-            carried,
-            text,
-            node.op,
-            node.place,
-            loop,
-            is_tuple(run, text),
-        )
-    )
+    if len(carriers) == 1:
+        carried, text = next(iter(carriers.values()))
+        run.emit(SecondBackward(carried, certain, first, place, carried, text, node.op, node.place, loop))
+        return
+    text = how.via.bound_name if how.via is not None else ""
+    run.emit(SecondBackward(place, certain, first, place, None, text, node.op, node.place, loop))
+
+
+def _carrier(run: Run, node: Node, how: _Reached) -> tuple[Place, str] | None:
+    """Where, before this iteration, the value was bound through which the walk left the iteration."""
+    if how.via is None or how.parent is None:
+        return None
+    made = dict(node.iterations)
+    crossed = [
+        one for one in run.loops if one.kind != "comprehension" and made.get(one.number, -1) != one.iteration
+    ]
+    began = crossed[0].began if crossed else None
+    if began is None:
+        return None
+    before = [binding for binding in how.via.bindings if binding[0] < began]
+    if before:
+        return before[-1][1], before[-1][2]
+    return how.via.bound_at or how.via.created, how.via.bound_name
 
 
 def _carried_over(run: Run, node: Node, how: _Reached) -> SecondBackward | None:
@@ -276,13 +290,18 @@ def _crosses_loop(run: Run, node: Node) -> bool:
     )
 
 
-def _accumulate(run: Run, leaf: Tensor, place: Place) -> None:
+def _accumulate(run: Run, leaf: Tensor, place: Place, create: Tri) -> None:
     if leaf.grad is None:
         made = run.tensor(place)
         made.grad_owner = leaf
         made.dtype, made.device = leaf.dtype, leaf.device
         layout.fresh(made, leaf.shape, [])
         made.source = "grad"
+        if create is not False:
+            made.node = Node(
+                "grad", place, run.tick(), certain=False, frees=None, iterations=run.iterations()
+            )
+            made.requires_grad, made.leaf = create, False
         leaf.grad = made
         return
     if isinstance(leaf.grad, Tensor):
@@ -296,6 +315,9 @@ def overwrite_gradient(run: Run, gradient: Tensor, place: Place, op: str) -> Non
     done.after = gradient.counter.value
     gradient.counter.writes.append(done)
     gradient.memory.writes.append(done)
+    named = run.named_grads.pop(gradient.number, None)
+    if named is not None and gradient.memory.kept is None:
+        run.stale_grads[gradient.number] = (named, place)
     kept = gradient.memory.kept
     if kept is not None:
         run.emit(GradientAlias(kept, False, gradient.bound_name or "grad", place))

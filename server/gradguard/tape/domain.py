@@ -166,6 +166,7 @@ class Tensor:
         "alias_sure",
         "attributes",
         "base",
+        "bindings",
         "bound_at",
         "bound_name",
         "contiguous",
@@ -227,6 +228,8 @@ class Tensor:
         self.hooks: list[object] = []
         self.attributes: dict[str, object] | None = None
         self.bound_at: Place | None = None
+        self.bindings: list[tuple[int, Place, str]] = []
+        """(program order, statement, name) of its latest bindings, oldest first."""
         self.bound_name = ""
         self.alias_sure = True
         """False where sharing its base's memory is only possible (`reshape` of unknown strides)."""
@@ -253,23 +256,3 @@ class Tensor:
         if self.dtype is None:
             return None
         return self.dtype.startswith(("float", "bfloat", "complex", "half", "double"))
-
-
-def current_node(tensor: Tensor, order: int, place: Place) -> Node | None:
-    """The tensor's grad_fn now.
-
-    A view whose base was written since gets a new node over the base's history, as
-    `VariableHooks::grad_fn` does.
-    """
-    base = tensor.base
-    if base is None or tensor.view_version == tensor.counter.value:
-        return tensor.node
-    tensor.view_version = tensor.counter.value
-    if base.requires_grad is False:
-        return tensor.node
-    node = Node("AsStrided", place, order, certain=base.requires_grad is True)
-    node.edges.append(Edge(base, base.node))
-    tensor.node = node
-    tensor.requires_grad = base.requires_grad
-    tensor.leaf = False
-    return node

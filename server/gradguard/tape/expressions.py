@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from gradguard.tape import attributes, lifetime, operators, reads, subscripts
+from gradguard.tape import attributes, lifetime, machine, operators, reads, subscripts
 from gradguard.tape.apply import Call
 from gradguard.tape.calls import call_value
 from gradguard.tape.domain import Tensor
+from gradguard.tape.events import GradientAlias
 from gradguard.tape.frame import Frame, Guard
 from gradguard.tape.iteration import iterate, unpack_into
 from gradguard.tape.run import Run
@@ -43,19 +44,18 @@ def assign_name(run: Run, frame: Frame, name: str, value: Value, node: ast.AST) 
         lifetime.replaced(run, home.variables[name], value)
     home.variables[name] = value
     if isinstance(value, Tensor):
-        value.bound_name = name
-        value.bound_at = run.place(frame, run.statement or node)
+        machine.bound(run, value, run.place(frame, run.statement or node), name)
+        if value.grad_owner is not None:
+            run.named_grads[value.number] = run.place(frame, run.statement or node)
     elif isinstance(value, Sym):
         if not value.text:
             value.text = name
         if value.tensor is not None:
-            value.tensor.bound_name = name
-            value.tensor.bound_at = run.place(frame, run.statement or node)
+            machine.bound(run, value.tensor, run.place(frame, run.statement or node), name)
     elif isinstance(value, TupleV):
         for item in value.items:
             if isinstance(item, Tensor) and item.bound_at is None:
-                item.bound_name = name
-                item.bound_at = run.place(frame, run.statement or node)
+                machine.bound(run, item, run.place(frame, run.statement or node), name)
 
 
 def _constant(run: Run, frame: Frame, node: ast.Constant) -> Value:
@@ -64,6 +64,9 @@ def _constant(run: Run, frame: Frame, node: ast.Constant) -> Value:
 
 def _name(run: Run, frame: Frame, node: ast.Name) -> Value:
     value = lookup(run, frame, node.id)
+    if run.stale_grads and isinstance(value, Tensor) and value.number in run.stale_grads:
+        kept, overwritten = run.stale_grads.pop(value.number)
+        run.emit(GradientAlias(kept, False, node.id, overwritten))
     if run.trace is not None and isinstance(value, Tensor):
         run.trace[node] = value
     return value

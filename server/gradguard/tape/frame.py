@@ -59,6 +59,8 @@ class Loop:
     number: int
     place: Place
     iteration: int = 0
+    began: int = 0
+    """Program order at the beginning of the iteration."""
     kind: str = "for"
     """`for`, `while`, `comprehension`, `closure`."""
     inner: bool = False

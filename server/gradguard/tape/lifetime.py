@@ -288,7 +288,7 @@ def _broken(run: Run) -> None:
         starved = [
             t
             for t in cut.leaves.values()
-            if t.parameter and t.number in owned and t.number not in run.accumulated
+            if (t.number in owned or not run.optimizers) and t.number not in run.accumulated
         ]
         key = (cut.how, cut.place.node)
         if not starved or key in reported or any(t.requires_grad is not True for t in starved):

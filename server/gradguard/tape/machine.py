@@ -19,12 +19,12 @@ from gradguard.tape.domain import (
     Version,
     Write,
     both,
-    current_node,
     either,
 )
-from gradguard.tape.events import InferenceSaved, RefusedWrite, WriteFact
+from gradguard.tape.events import ArgumentWrite, InferenceSaved, RefusedWrite, WriteFact
 from gradguard.tape.holders import note
 from gradguard.tape.run import Run
+from gradguard.tape.values import Sym
 
 
 def requires(run: Run, tensors: Iterable[Tensor]) -> Tri:
@@ -38,9 +38,55 @@ def requires_grad(run: Run, tensor: Tensor) -> Tri:
     if base is None:
         return tensor.requires_grad
     if tensor.view_version != tensor.counter.value:
-        current_node(tensor, run.tick(), tensor.created)
+        current_node(run, tensor, tensor.created)
     # As `DifferentiableViewMeta::requires_grad` has it: also a view made under no_grad requires grad with its base.
     return either(tensor.requires_grad, base.requires_grad)
+
+
+def current_node(run: Run, tensor: Tensor, place: Place) -> Node | None:
+    """The tensor's grad_fn now, as `VariableHooks::grad_fn` finds it.
+
+    A view whose base was written since gets a new node over the base's history. One of several views of one
+    call, or a view made under no_grad, cannot be given one: torch refuses its next use.
+    """
+    base = tensor.base
+    if base is None or tensor.view_version == tensor.counter.value:
+        return tensor.node
+    behind = tensor.view_version
+    tensor.view_version = tensor.counter.value
+    if base.requires_grad is False:
+        return tensor.node
+    if (tensor.multi or tensor.made_no_grad) and behind >= 0:
+        _refuse_stale_view(run, tensor, place)
+    node = Node(
+        "AsStrided", place, run.tick(), certain=base.requires_grad is True, iterations=run.iterations()
+    )
+    node.edges.append(Edge(base, base.node))
+    tensor.node = node
+    tensor.requires_grad = base.requires_grad
+    tensor.leaf = False
+    return node
+
+
+def _refuse_stale_view(run: Run, tensor: Tensor, place: Place) -> None:
+    write = tensor.counter.writes[-1] if tensor.counter.writes else None
+    if write is None:
+        return
+    certain = tensor.root.requires_grad is True and tensor.alias_sure and write.certain
+    fact = WriteFact(write.op, write.place, write.via, write.kind, True, write.statement)
+    run.emit(
+        RefusedWrite(write.place, certain, "stale-view", fact, tensor.created, tensor.view_op or "no_grad")
+    )
+
+
+def bound(run: Run, tensor: Tensor, place: Place, name: str) -> None:
+    """A statement gave the tensor a name."""
+    tensor.bound_at, tensor.bound_name = place, name
+    tensor.bindings.append((run.tick(), place, name))
+    del tensor.bindings[:-MAX_BINDINGS]
+
+
+MAX_BINDINGS = 6
 
 
 def record(
@@ -60,7 +106,7 @@ def record(
     for tensor in inputs:
         if requires_grad(run, tensor) is False or tensor.dtype in NOT_DIFFERENTIABLE:
             continue
-        node.edges.append(Edge(tensor, current_node(tensor, run.tick(), place)))
+        node.edges.append(Edge(tensor, current_node(run, tensor, place)))
     run.nodes.append(node)
     return node
 
@@ -183,6 +229,21 @@ def write(
     return True
 
 
+def _note_argument(run: Run, target: Tensor, done: Write) -> None:
+    """A function other than an in-place one (`name_`) or a method writes what its caller passed."""
+    function, frame = run.functions[-1], run.frames[-1]
+    if function.owner is not None or function.name.endswith("_") or isinstance(function.node, ast.Lambda):
+        return
+    arguments = function.node.args
+    names = [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    for name in names:
+        passed = frame.variables.get(name)
+        held = passed.tensor if isinstance(passed, Sym) else passed
+        if isinstance(held, Tensor) and held.root is target.root:
+            run.emit(ArgumentWrite(done.place, False, done.via or name, done.op, function.name))
+            return
+
+
 def check_write(run: Run, target: Tensor, needs: Tri, fact: WriteFact, certain: bool) -> bool:
     """Whether torch lets this write pass; emits the refusal where it does not."""
 
@@ -232,11 +293,10 @@ def _maybe_leaf(target: Tensor) -> bool:
     return not target.parameter
 
 
-def stored(tensor: Tensor, place: Place, name: str) -> None:
+def stored(run: Run, tensor: Tensor, place: Place, name: str) -> None:
     """A container or object now holds the tensor."""
-    tensor.bound_at = tensor.stored_at = place
-    if not tensor.bound_name:
-        tensor.bound_name = name
+    bound(run, tensor, place, tensor.bound_name or name)
+    tensor.stored_at = place
     if tensor.grad_owner is not None:
         tensor.memory.kept = place
 

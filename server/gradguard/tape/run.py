@@ -125,6 +125,10 @@ class Run:
         """Cuts whose value reached a loss, and that loss's backward."""
         self.cuts_under: dict[ast.AST, Cut] = {}
         """The cut of each place that switched grad mode off."""
+        self.named_grads: dict[int, Place] = {}
+        """Gradients that a plain name keeps by reference."""
+        self.stale_grads: dict[int, tuple[Place, Place]] = {}
+        """Those of them that were overwritten since: (named at, overwritten at)."""
         self.rewritten: dict[int, Rewritten] = {}
         self._order = 0
         self._numbers = numbers_from

@@ -211,6 +211,7 @@ def _iterations(
             if count >= limit:
                 break
             loop.iteration = count
+            loop.began = run.tick()
             run.statement = node
             unpack_into(run, frame, node.target, item)
             signal = yield from execute_block(run, frame, node.body)
@@ -233,6 +234,7 @@ def _while(run: Run, frame: Frame, node: ast.While) -> Steps:
     try:
         while True:
             run.statement = node
+            loop.began = run.tick()
             test = evaluate(run, frame, node.test)
             known = known_truth(test)
             if known is False:

@@ -279,7 +279,7 @@ def put(run: Run, frame: Frame, owner: Value, index: Value, value: Value, node: 
         tensor_put(run, frame, owner, index, value, node)
     elif isinstance(owner, ListV):
         place = run.place(frame, run.statement or node)
-        _remember(value, node, place)
+        _remember(run, value, node, place)
         if isinstance(index, int) and -len(owner.items) <= index < len(owner.items):
             owner.items[index] = value
         elif isinstance(index, SliceV):
@@ -294,7 +294,7 @@ def put(run: Run, frame: Frame, owner: Value, index: Value, value: Value, node: 
         held = owner.items.get(token(index))
         if held is not None:
             lifetime.replaced(run, held[1], value)
-        _remember(value, node, run.place(frame, run.statement or node))
+        _remember(run, value, node, run.place(frame, run.statement or node))
         dict_set(owner, index, value)
     elif isinstance(owner, Instance):
         method = attributes.class_lookup(owner.cls, "__setitem__")
@@ -340,9 +340,9 @@ def _slice_put(run: Run, frame: Frame, owner: ListV, index: SliceV, value: Value
         owner.open = True
 
 
-def _remember(value: Value, node: ast.Subscript, place: Place) -> None:
+def _remember(run: Run, value: Value, node: ast.Subscript, place: Place) -> None:
     for tensor in tensors_in(value):
-        machine.stored(tensor, place, machine.source_text(node))
+        machine.stored(run, tensor, place, machine.source_text(node))
 
 
 def tensor_put(

@@ -201,7 +201,14 @@ def _backward(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) 
     give_history(run, owner)
     check_root(run, owner, place)
     keep = create if retain is None else known_truth(retain)
-    backward(run, [owner], place, retain=keep, inputs=tensors_in(inputs) if inputs is not None else None)
+    backward(
+        run,
+        [owner],
+        place,
+        retain=keep,
+        inputs=tensors_in(inputs) if inputs is not None else None,
+        create=create,
+    )
     if create is True:
         run.emit(CreateGraphCycle(place, False, machine.source_text(node)))
     return None

@@ -28,7 +28,7 @@ def method(
 def _remember(run: Run, frame: Frame, value: Value, node: ast.AST) -> None:
     held = value.tensor if isinstance(value, Sym) else value
     if isinstance(held, Tensor):
-        machine.stored(held, run.place(frame, run.statement or node), machine.source_text(node))
+        machine.stored(run, held, run.place(frame, run.statement or node), machine.source_text(node))
     elif isinstance(held, (TupleV, ListV)):
         for item in held.items:
             _remember(run, frame, item, node)
