@@ -49,6 +49,20 @@ def parser() -> argparse.ArgumentParser:
     )
     ops.add_argument("--torch", metavar="VERSION", help="the torch release whose table is searched")
     ops.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours")
+    verify = commands.add_parser(
+        "verify",
+        help="run a function with and without its in-place writes, and compare",
+        description="Run a function (or a whole script) with and without its in-place writes in real torch: "
+        "same forward, backward without error, right gradients, memory saved. This runs the file's code.",
+        allow_abbrev=False,
+    )
+    verify.add_argument(
+        "what", metavar="FILE[::FUNCTION]", help="train.py, train.py::block, train.py::Net.forward"
+    )
+    verify.add_argument("--against", metavar="FILE", help="compare with the same function of another file")
+    verify.add_argument(
+        "--timeout", type=float, default=120.0, metavar="SECONDS", help="stop after this long (default: 120)"
+    )
     for name, text in (("run", "run a script under the monitor"), ("server", "start the language server")):
         commands.add_parser(name, help=text, add_help=False, prefix_chars="\0")
     return root

@@ -58,6 +58,10 @@ def _dispatch(words: list[str]) -> int:
         from gradguard.cli import explain
 
         return explain.run(arguments)
+    if arguments.command == "verify":
+        from gradguard.cli import verify
+
+        return verify.run(arguments)
     from gradguard.cli import ops
 
     return ops.run(arguments)

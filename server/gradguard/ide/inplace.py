@@ -18,16 +18,24 @@ from gradguard.source.text import Source
 from gradguard.tape import Analysis, analyse
 from gradguard.tape.holders import Sharing
 
+MAX_ROUNDS = 8
+UNSEEN = frozenset({"untyped", "shape"})
 
-def rewrites(source: Source, span: Span, workspace: Workspace = EMPTY) -> list[FixPlan]:
-    """In-place forms of what stands in a stretch, those that are proven. Costs an analysis for each candidate."""
+
+def rewrites(
+    source: Source, span: Span, workspace: Workspace = EMPTY, *, unseen: bool = False
+) -> list[FixPlan]:
+    """In-place forms of what stands in a stretch, those that are proven. Costs an analysis for each candidate.
+
+    `unseen`: dtypes and shapes need not be known, since torch will be asked anyway.
+    """
     if source.errors:
         return []
     plans = [plan for plan in candidates(source) if _touches(plan.span, span)]
     if not plans:
         return []
     before = analyse(source, table.load(None), workspace)
-    return [plan for plan in plans if proven(plan, source, before, workspace)]
+    return [plan for plan in plans if proven(plan, source, before, workspace, unseen=unseen)]
 
 
 def candidates(source: Source) -> Iterator[FixPlan]:
@@ -45,7 +53,14 @@ def candidates(source: Source) -> Iterator[FixPlan]:
                 yield FixPlan("add-inplace", title, Applicability.UNSAFE, source.span(node))
 
 
-def proven(plan: FixPlan, source: Source, before: Analysis, workspace: Workspace = EMPTY) -> bool:
+def proven(
+    plan: FixPlan,
+    source: Source,
+    before: Analysis,
+    workspace: Workspace = EMPTY,
+    *,
+    unseen: bool = False,
+) -> bool:
     """Whether nothing else needs the value that the in-place form overwrites."""
     changed = _edited(plan, source)
     if changed is None or before.limits:
@@ -54,7 +69,7 @@ def proven(plan: FixPlan, source: Source, before: Analysis, workspace: Workspace
     if after.limits or _codes(after) - _codes(before):
         return False
     found = _sharing(plan, changed, after)
-    if found is None or found.reasons:
+    if found is None or found.reasons - (UNSEEN if unseen else frozenset()):
         return False
     if plan.kind == "add-inplace":
         return not found.slots
@@ -66,41 +81,29 @@ def proven(plan: FixPlan, source: Source, before: Analysis, workspace: Workspace
 
 
 def undone(source: Source, lines: range, workspace: Workspace = EMPTY) -> str:
-    """The text with every in-place write that stands on these lines made into a new tensor."""
+    """The text with every in-place write that stands on these lines made into a new tensor, as far as there is a way."""
     from gradguard.fixes import api
     from gradguard.fixes.edit import applied, collide
 
-    seen: set[tuple[str, int]] = set()
-    while True:
-        analysis = analyse(source, table.load(None), workspace)
+    for again in range(MAX_ROUNDS):
+        sharing = analyse(source, table.load(None), workspace).sharing
         mine = {id(node) for node in ast.walk(source.tree)}
-        written = [node for node in analysis.sharing if id(node) in mine and _line(node) in lines]
+        written = [node for node in sharing if id(node) in mine and _line(node) in lines]
         edits: list[api.Edit] = []
         for node in sorted(written, key=_line):
-            plan = _undoing(node, source, analysis.sharing[node])
-            key = (ast.unparse(node), len(edits))
-            made = api.edits(plan, source) if plan is not None and key not in seen else None
-            if made and not any(collide(one.span, other.span) for one in made for other in edits):
-                seen.add(key)
+            plan = _undoing(node, source, sharing[node])
+            # A write that has been given a clone is still a write: once is enough.
+            if plan is None or (again and plan.kind == "clone-before"):
+                continue
+            made = api.edits(plan, source) or ()
+            if not any(collide(one.span, other.span) for one in made for other in edits):
                 edits.extend(made)
-        text = applied(source, edits)
-        grown = text.count("\n") - source.text.count("\n")
         if not edits:
-            return text
-        return _again(source.path, text, range(lines.start, lines.stop + grown), workspace, 1)
-
-
-def _again(path: str, text: str, lines: range, workspace: Workspace, rounds: int) -> str:
-    """Writes that became visible, or waited because they stood too close to others."""
-    source = Source(path, text)
-    analysis = analyse(source, table.load(None), workspace)
-    mine = {id(node) for node in ast.walk(source.tree)}
-    left = [
-        node
-        for node in analysis.sharing
-        if id(node) in mine and _line(node) in lines and isinstance(node, ast.AugAssign)
-    ]
-    return text if not left or rounds > 8 else text
+            break
+        text = applied(source, edits)
+        lines = range(lines.start, lines.stop + text.count("\n") - source.text.count("\n"))
+        source = Source(source.path, text)
+    return source.text
 
 
 def _undoing(node: ast.AST, source: Source, sharing: Sharing) -> FixPlan | None:
