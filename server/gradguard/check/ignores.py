@@ -114,7 +114,7 @@ class Ignores:
                 if not selector.codes:
                     idle.append((selector, rules.unknown(selector.text), True))
                 elif selector.codes <= running and (comment.span, selector.span) not in self._used:
-                    idle.append((selector, f'"{selector.text}" silences nothing here', safe))
+                    idle.append((selector, f"`{selector.text}` silences nothing here", safe))
             whole = len(idle) == len(comment.selectors)
             if not comment.selectors:
                 yield _unused(source.path, comment.span, "this comment names no rule", comment, "", True)
@@ -177,7 +177,7 @@ def _in_function(source: Source, line: int) -> bool:
 
 def _unused(path: str, span: Span, message: str, comment: Ignore, selector: str, safe: bool) -> Finding:
     code, name = UNUSED
-    title = f'remove "{selector}" from the comment' if selector else "remove the comment"
+    title = f"Remove `{selector}` from the comment" if selector else "Remove the comment"
     safety = Applicability.SAFE if safe else Applicability.UNSAFE
     fix = FixPlan("remove-ignore", title, safety, comment.span, (("selector", selector),))
     return Finding(path, span, code, name, Severity.INFORMATION, Certainty.CERTAIN, message, fixes=(fix,))

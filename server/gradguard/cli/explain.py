@@ -9,7 +9,7 @@ import sys
 from gradguard.check.catalogue import catalogue
 from gradguard.check.parsing import version_problem
 from gradguard.cli.output import colour_wanted
-from gradguard.ide.pages import page
+from gradguard.cli.pages import page
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -24,11 +24,13 @@ def run(arguments: argparse.Namespace) -> int:
             text = f"# {rule.code} {rule.name}\n\n{rule.summary}\n"
         return _show(text, arguments.color)
 
-    from gradguard.ops import render, table
+    from gradguard.ops import table
 
     known = table.load(None if arguments.torch in (None, "auto") else arguments.torch)
     for name in _spellings(what):
         if known.op(name) is not None or known.module(name) is not None:
+            from gradguard.ops import render
+
             return _show(render.explain_op(name, known), arguments.color)
     return _refuse(_unknown(what, known.names()))
 

@@ -68,7 +68,8 @@ def render(outcome: Outcome, arguments: argparse.Namespace, line_of: LineOf) -> 
         case "sarif":
             from gradguard.check.catalogue import catalogue
             from gradguard.cli.formats import sarif
-            from gradguard.ide.pages import link, page
+            from gradguard.cli.pages import page
+            from gradguard.ide.pages import link
 
             return sarif.render(outcome, line_of, catalogue().rules if outcome.findings else (), page, link)
         case "github":
