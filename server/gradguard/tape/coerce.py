@@ -9,8 +9,6 @@ from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.run import Run
 from gradguard.tape.values import Sym, Value
 
-_NOWHERE = Place("", ast.Pass())
-
 
 def is_number(value: Value) -> bool:
     """A Python number (booleans included), as torch's argument parser sees it."""
@@ -33,7 +31,7 @@ def as_tensor(run: Run, value: Sym, place: Place | None = None) -> Tensor:
     require grad; about anything else nothing is known.
     """
     if value.tensor is None:
-        tensor = run.tensor(place or _NOWHERE)
+        tensor = run.tensor(place or run.here())
         tensor.requires_grad = False if value.data else None
         tensor.leaf = True if value.data else None
         tensor.inference = False

@@ -403,6 +403,8 @@ def _entry(work: _Work, name: str, owner: str) -> Callable[[Run], None]:
             if name == "backward":
                 autograd.check_backward(run, holder, frame)
             return
+        # What a module's own methods collect is a forward's business, not a step loop's.
+        run.depth = int(isinstance(holder, ClassV) and attributes.is_subclass(holder, "torch.nn.Module"))
         result = call_function(run, frame, function, call, function.node)
         _leave(run, result, receiver, place)
         _check_functions(run, frame)

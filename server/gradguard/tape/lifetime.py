@@ -61,14 +61,14 @@ def iteration_ends(run: Run, frame: Frame, loop: Loop) -> None:
             continue
         groups.setdefault(place.node, []).append(tensor)
         if ages.of(tensor.node) == loop.iteration and _accumulates(tensor, loop, ages):
-            _keep(run, loop, tensor, "accumulate", tensor.bound_at or place, ages)
+            _keep(run, loop, [tensor], "accumulate", tensor.bound_at or place, ages)
     for tensors in groups.values():
         old = [t for t in tensors if t.node is not None and 0 <= ages.of(t.node) < loop.iteration]
         new = [t for t in tensors if t.node is not None and ages.of(t.node) == loop.iteration]
         if old and new:
             place = old[0].stored_at or old[0].bound_at
             if place is not None:
-                _keep(run, loop, old[0], "store", place, ages)
+                _keep(run, loop, [*old, *new], "store", place, ages)
 
 
 def loop_ends(run: Run, frame: Frame, loop: Loop) -> None:
@@ -131,9 +131,12 @@ def _same_holder(carried: Tensor, tensor: Tensor) -> bool:
     return bool(carried.bound_name) and carried.bound_name == tensor.bound_name
 
 
-def _keep(run: Run, loop: Loop, tensor: Tensor, how: str, place: Place, ages: _Ages) -> None:
+def _keep(run: Run, loop: Loop, group: list[Tensor], how: str, place: Place, ages: _Ages) -> None:
+    tensor = group[0]
     key = (how, place.node, loop.place.node)
     if key in run.kept or tensor.node is None:
+        return
+    if not any(node.certain or node.opaque for node in graphs.graph(tensor.node)):
         return
     old = [node for node in graphs.graph(tensor.node) if 0 <= ages.of(node) < loop.iteration]
     saving = [node for node in old if node.freed is None and (node.saved or node.frees is not False)]
@@ -150,7 +153,7 @@ def _keep(run: Run, loop: Loop, tensor: Tensor, how: str, place: Place, ages: _A
         statement,
         holders.is_tuple(run, tensor.bound_name),
     )
-    run.kept[key] = Kept(tensor, run.tick(), event, old)
+    run.kept[key] = Kept(group, run.tick(), event, old)
 
 
 def _held(run: Run, frame: Frame) -> Iterable[Tensor]:
@@ -224,8 +227,7 @@ def release(run: Run, value: Value) -> None:
 def finish(run: Run) -> None:
     """Verdicts at the end of a path."""
     for kept in run.kept.values():
-        walked = kept.tensor.node is not None and kept.tensor.node.walks > kept.order
-        if walked:
+        if any(tensor.node is not None and tensor.node.walks > kept.order for tensor in kept.group):
             run.emit(GraphReleased(kept.event.place, True, kept.event.loop))
         else:
             run.emit(replace(kept.event, trained=_trained(kept)))

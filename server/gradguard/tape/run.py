@@ -39,7 +39,8 @@ class Modes:
 class Kept:
     """A value that holds the graph of an earlier iteration when an iteration ends."""
 
-    tensor: Tensor
+    group: list[Tensor]
+    """The value, or all values that the statement put away."""
     order: int
     event: GraphKept
     old: list[Node]
@@ -165,6 +166,11 @@ class Run:
     def iterations(self) -> tuple[tuple[int, int], ...]:
         """(loop, iteration) of each running loop, outermost first."""
         return tuple((loop.number, loop.iteration) for loop in self.loops if loop.kind != "comprehension")
+
+    def here(self) -> Place:
+        """The statement that is running."""
+        path = self.frames[-1].namespace.path if self.frames else self.home
+        return Place(path, self.statement if self.statement is not None else ast.Pass())
 
     def place(self, frame: Frame, node: ast.AST) -> Place:
         """Where `node` of this frame stands."""

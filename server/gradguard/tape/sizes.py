@@ -21,7 +21,11 @@ def known(tensor: object) -> Shape | None:
     if not isinstance(tensor, Tensor) or tensor.shape is None:
         return None
     sizes = tensor.shape
-    return tuple(s for s in sizes if isinstance(s, int)) if all(isinstance(s, int) for s in sizes) else None
+    return (
+        tuple(s for s in sizes if isinstance(s, int))
+        if all(isinstance(s, int) and s >= 0 for s in sizes)
+        else None
+    )
 
 
 def result_shape(op: Op, form: Form, values: Values, inplace: bool) -> Shape | None:

@@ -215,14 +215,17 @@ def _backward(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) 
 
 
 def give_history(run: Run, root: Tensor) -> None:
-    """Nobody differentiates a tensor without history: one of unknown make has the graph of an unknown network."""
+    """Nobody differentiates a tensor without history: one of unknown make has the graph of an unknown network.
+
+    Whether it is a new graph each time cannot be told, so that a second backward through it is no mistake.
+    """
     if root.requires_grad is not None:
         return
     root.requires_grad = True
     root.leaf = False
     if root.node is None:
         root.node = machine.record(
-            run, root.bound_name or "loss", root.created, (), certain=False, frees=None
+            run, root.bound_name or "loss", root.created, (), certain=False, frees=False
         )
         root.node.opaque = True
 

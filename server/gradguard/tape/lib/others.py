@@ -93,10 +93,10 @@ def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: C
     """A method of an unknown object."""
     from gradguard.tape import library
 
-    if name in _TENSOR_ONLY and owner.kind in ("any", "tensor"):
-        return library.method(run, frame, as_tensor(run, owner), name, call, node)
     if name in ("backward", "manual_backward") and call.args:
         return differentiate(run, call, node)
+    if name in _TENSOR_ONLY and owner.kind in ("any", "tensor"):
+        return library.method(run, frame, as_tensor(run, owner), name, call, node)
     if name == "parameters" or name == "named_parameters":
         owner.kind = "module"
         items = owner.facts.setdefault("__parameters__", [])
