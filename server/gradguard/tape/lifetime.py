@@ -244,7 +244,7 @@ def finish(run: Run) -> None:
 
 def _trained(kept: Kept) -> bool:
     """Whether a backward went through the kept value, or through what its statement made in another iteration."""
-    mine = kept.tensor.node
+    mine = kept.group[0].node
     if mine is None:
         return False
     return any(node.walks > 0 for node in (mine, *kept.old) if node.place.node is mine.place.node)
