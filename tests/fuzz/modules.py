@@ -9,7 +9,7 @@ from torch import nn
 
 from tests.fuzz.blocks import branch, compound, loop, place, some, written
 from tests.fuzz.calls import SHAPES, layers
-from tests.fuzz.live import Frame, Model, Writer
+from tests.fuzz.live import Frame, Model, Unusable, Writer
 from tests.fuzz.statements import any_write, loss_text, made, number, simple
 
 HAND_LAYERS = ("nn.Linear(3, 3)", "nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3))", "nn.Sequential(nn.Linear(3, 3), nn.ReLU(inplace=True), nn.Linear(3, 3))", "nn.Sequential(nn.ReLU(inplace=True), nn.Linear(3, 3))", "nn.Sequential(nn.Linear(3, 3), nn.Sigmoid(), nn.ReLU(inplace=True))", "nn.ReLU(inplace=True)", "nn.ReLU()", "nn.BatchNorm1d(3)", "nn.LayerNorm(3)", "nn.Dropout(0.5)", "nn.Tanh()", "nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.ReLU(inplace=True))", "nn.Softmax(dim=-1)", "nn.LeakyReLU(0.1, inplace=True)", "nn.Identity()", "nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Hardtanh(inplace=True))")  # fmt: skip
@@ -106,8 +106,9 @@ def _forward(w: Writer, answer: list[tuple[torch.Tensor, str]]) -> None:
             made(w, "module state", module_state)
         if w.rng.random() < 0.2:
             made(w, "branch", branch)
-    result = w.pick("f", (3, 3), grad=True) or w.pick("f", grad=True) or w.pick("f")
-    assert result is not None
+    result = w.pick("f", (3, 3), grad=True) or w.pick("f", grad=True) or w.pick("f", stale=True)
+    if result is None:
+        raise Unusable("nothing to return")
     answer.append((result.tensor, result.text))
 
 
