@@ -27,7 +27,7 @@ RULES = Catalogue(
 )
 
 
-def toy(source: Source, settings: Settings, workspace: Workspace) -> Outcome:
+def toy(source: Source, settings: Settings, workspace: Workspace, before: Outcome | None = None) -> Outcome:
     def engine(
         source: Source, settings: Settings, workspace: Workspace
     ) -> tuple[list[Finding], list[object]]:

@@ -23,8 +23,9 @@ class Outcome:
     tape: Any = None
 
 
-Analyser = Callable[[Source, Settings, Workspace], Outcome]
-"""Never raises for any text; an exception is taken for a fault in gradguard and shown as such."""
+Analyser = Callable[[Source, Settings, Workspace, "Outcome | None"], Outcome]
+"""From a text, its settings, other files and the outcome for the version before (for reuse, never for the answer).
+Never raises for any text; an exception is taken for a fault in gradguard and shown as such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,9 @@ class Analysis:
         return not self.source.errors and not self.outcome.report.crash
 
 
-def analyse(source: Source, settings: Settings, workspace: Workspace) -> Outcome:
+def analyse(
+    source: Source, settings: Settings, workspace: Workspace, before: Outcome | None = None
+) -> Outcome:
     """The analyser of the shipped server: every rule runs, also for what is merely possible (for hovers)."""
     seen: list[Any] = []
 
@@ -66,7 +69,7 @@ def analyse(source: Source, settings: Settings, workspace: Workspace) -> Outcome
         from gradguard.tape import analyse as run
 
         version = None if settings.torch == "auto" else settings.torch
-        tape = run(source, table.load(version), workspace)
+        tape = run(source, table.load(version), workspace, before.tape if before else None)
         seen.append(tape)
         return registry.findings(tape), tape.limits
 
@@ -83,7 +86,7 @@ def analysis(
 ) -> Analysis:
     """Analyse one version. `before` is the answer for an earlier one, whose findings stay where nothing parses."""
     try:
-        outcome = analyser(source, settings, workspace)
+        outcome = analyser(source, settings, workspace, before.outcome if before else None)
     except Exception:
         outcome = Outcome(api.Report(crash=traceback.format_exc()))
     every = live(outcome.report.findings, source)

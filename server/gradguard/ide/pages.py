@@ -28,7 +28,7 @@ def page(name: str, language: str = "en") -> str | None:
     folder = resources.files("gradguard.rules")
     places = [folder.joinpath(f"{stem(name)}.md")]
     if language != "en":
-        places.insert(0, folder.joinpath(language, f"{stem(name)}.md"))
+        places.insert(0, folder.joinpath(language).joinpath(f"{stem(name)}.md"))
     for file in places:
         if file.is_file():
             return file.read_text("utf-8")

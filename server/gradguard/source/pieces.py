@@ -5,8 +5,10 @@
 A *chunk* is what the scan sees as one top-level statement with the blank lines and comments below it. Its
 *pieces* are normally one: the chunk itself, with its trees at their true lines. A chunk that does not parse is
 taken apart further (an open bracket may have swallowed statements), and its pieces say which lines are lost.
-Chunks that did not change between two versions of a text keep their trees (the very same nodes), so that a
-keystroke parses one chunk and not the file.
+
+Chunks and members of classes whose text did not change keep their trees from version to version: the very same
+nodes, moved to their new lines. So a keystroke parses one function and not the file, and what is known about a
+node stays known. The price: the version before is used up, as its nodes have the new lines.
 
 The chunks of a text depend on the text alone, however it was reached, except for stand-ins: the trees that a
 piece had before it stopped parsing, which keep the rest of the file's view of it stable while it is typed.
@@ -17,10 +19,11 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from gradguard.source.recover import members, regroup
+from gradguard.source.recover import apart, regroup
 from gradguard.source.scan import boundaries
 
 _REFUSED = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
@@ -30,6 +33,7 @@ _NAMED = re.compile(
     r"(?:(?:[ \t]*@[^\r\n]*|[ \t]*#[^\r\n]*|[ \t]*)(?:\r\n|\n|\r))*[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)"
 )
 _FIRST_WORD = re.compile(r"\s*(\w+|\S)")
+_LINE_NAMED = re.compile(r"(\bline )(\d+)")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
@@ -49,6 +53,7 @@ class Piece:
 
     line: the first of them. body: statements at their lines; stand-ins where it does not parse but did before.
     errors: empty when all of it parses. good: the last text of it that parsed, None when it never did.
+    members: of a class that was taken apart, its parts below the header, as pieces of their own.
     """
 
     line: int
@@ -57,6 +62,7 @@ class Piece:
     body: tuple[ast.stmt, ...] = ()
     errors: tuple[ParseError, ...] = ()
     good: str | None = None
+    members: tuple[Piece, ...] = ()
 
     @property
     def name(self) -> str:
@@ -116,19 +122,11 @@ def count_lines(text: str) -> int:
 def split(text: str, previous: Sequence[Chunk] = (), breaks: Container[int] = ()) -> tuple[Chunk, ...]:
     """The chunks of a text, parsed. `previous` are those of the version before, for reuse and stand-ins."""
     head, raw, tail = _changed(text, previous, breaks)
-    fresh = _parse_all(raw)
-    if previous:
-        window = [
-            piece for chunk in previous[len(head) : len(previous) - len(tail)] for piece in chunk.pieces
-        ]
-        fresh = [_with_stand_ins(chunk, fresh, window) if chunk.broken else chunk for chunk in fresh]
+    fresh = _parse_changed(raw, previous[len(head) : len(previous) - len(tail)])
     if tail and raw:
-        line, offset = raw[-1].line + raw[-1].lines, raw[-1].end
-        if tail[0].line != line:
-            tail = _moved(tail, line, offset)
-        elif tail[0].offset != offset:
-            delta = offset - tail[0].offset
-            tail = [replace(chunk, offset=chunk.offset + delta) for chunk in tail]
+        lines, offset = raw[-1].line + raw[-1].lines - tail[0].line, raw[-1].end - tail[0].offset
+        if lines or offset:
+            tail = [moved(chunk, lines, offset) for chunk in tail]
     return (*head, *fresh, *tail)
 
 
@@ -178,24 +176,61 @@ def _raw(text: str, begin: int, line: int, stops: Container[int], breaks: Contai
         yield Chunk(line, count_lines(text[begin:]), begin, text[begin:])
 
 
-def _parse_all(raw: list[Chunk]) -> list[Chunk]:
+def _parse_changed(raw: Sequence[Chunk], replaced: Sequence[Chunk]) -> list[Chunk]:
+    """Parse the chunks of a change, with the nodes they had where their text and lines are the same."""
+    window = [piece for chunk in replaced for piece in chunk.pieces]
+    same = {chunk.text: chunk for chunk in replaced if not chunk.broken}
+    classes = {piece.name: piece for piece in window if _class_of(piece) is not None}
+    out: list[Chunk] = []
+    run: list[Chunk] = []
+    for chunk in raw:
+        known = same.pop(chunk.text, None)
+        before = classes.get(name_of(chunk.text)) if known is None else None
+        piece = _class_piece(chunk.text, chunk.line, before) if before is not None else None
+        if piece is None and known is None:
+            run.append(chunk)
+            continue
+        out.extend(_parse_all(run))
+        run = []
+        if known is not None:
+            out.append(moved(known, chunk.line - known.line, chunk.offset - known.offset))
+        else:
+            out.append(replace(chunk, pieces=(piece,) if piece else ()))
+    out.extend(_parse_all(run))
+    if not window or not any(chunk.broken for chunk in out):
+        return out
+    now = [piece for chunk in out for piece in chunk.pieces]
+    return [
+        replace(chunk, pieces=tuple(_remembered(piece, now, window) for piece in chunk.pieces))
+        if chunk.broken
+        else chunk
+        for chunk in out
+    ]
+
+
+def _parse_all(raw: Sequence[Chunk]) -> list[Chunk]:
     """Parse neighbouring chunks together, which is quickest, and one by one only where that fails."""
     if len(raw) > 1:
         body, error = parse("".join(chunk.text for chunk in raw), raw[0].line)
         if error is None:
-            return list(_shared_out(raw, body))
+            shares = _shared_out([(chunk.line, chunk.lines, chunk.text) for chunk in raw], body)
+            return [replace(chunk, pieces=(piece,)) for chunk, piece in zip(raw, shares)]
     return [replace(chunk, pieces=tuple(_pieces(chunk))) for chunk in raw]
 
 
-def _shared_out(raw: list[Chunk], body: list[ast.stmt]) -> Iterator[Chunk]:
+def _shared_out(places: Iterable[tuple[int, int, str]], body: Sequence[ast.stmt]) -> Iterator[Piece]:
+    """Pieces (line, lines, text) with their share of the statements of all of them."""
     at = 0
-    for chunk in raw:
+    for line, lines, text in places:
         first = at
-        end = chunk.line + chunk.lines
-        while at < len(body) and body[at].lineno < end:
+        while at < len(body) and _first_line(body[at]) < line + lines:
             at += 1
-        piece = Piece(chunk.line, chunk.lines, chunk.text, tuple(body[first:at]), good=chunk.text)
-        yield replace(chunk, pieces=(piece,))
+        yield Piece(line, lines, text, tuple(body[first:at]), good=text)
+
+
+def _first_line(statement: ast.stmt) -> int:
+    first: int = min([statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", ()))])
+    return first
 
 
 def _pieces(chunk: Chunk) -> Iterator[Piece]:
@@ -217,98 +252,120 @@ def _pieces(chunk: Chunk) -> Iterator[Piece]:
 
 def _piece(text: str, line: int) -> Piece:
     """One piece, a class with those of its members that parse."""
-    lines = count_lines(text)
     body, error = parse(text, line)
     if error is None:
-        return Piece(line, lines, text, tuple(body), good=text)
-    apart = members(text)
-    if apart is None:
-        return Piece(line, lines, text, errors=(error,))
-    node: ast.ClassDef | None = None
-    errors: list[ParseError] = []
-    at = line + count_lines(apart.header)
-    for member in apart.members:
-        size = count_lines(member)
-        padding = "\n" * (at - line - count_lines(apart.header))
-        found, wrong = parse(apart.header + padding + member, line)
-        first = found[0] if len(found) == 1 else None
-        if not isinstance(first, ast.ClassDef):
-            where = wrong or error
-            last = at + size - 1
-            errors.append(ParseError(min(max(where.line, at), last), where.message, at, last))
-        elif node is None:
-            node = first
+        return Piece(line, count_lines(text), text, tuple(body), good=text)
+    return _class_piece(text, line) or Piece(line, count_lines(text), text, errors=(error,))
+
+
+def _class_piece(text: str, line: int, before: Piece | None = None) -> Piece | None:
+    """A class put together from its members; None where the text is no class with a header that parses.
+
+    before: the same class in the version before. Members with the same text and line keep their nodes, and
+    those that stopped parsing are what they were.
+    """
+    parts = apart(text)
+    if parts is None:
+        return None
+    shell, error = parse(parts.header + parts.indent + "pass\n", line)
+    node = shell[0] if error is None and len(shell) == 1 else None
+    if not isinstance(node, ast.ClassDef):
+        return None
+    old = _members_of(before) if before is not None else ()
+    known: dict[str, Piece] = {member.text: member for member in old if not member.errors}
+    head_lines = count_lines(parts.header)
+    at = line + head_lines
+    found: list[Piece] = []
+    for member in parts.members:
+        same = known.pop(member, None)
+        if same is not None:
+            found.append(_moved_piece(same, at - same.line))
         else:
-            node.body.extend(first.body)
-            node.end_lineno, node.end_col_offset = first.end_lineno, first.end_col_offset
-        at += size
-    if node is None:
-        return Piece(line, lines, text, errors=(error,))
-    return Piece(line, lines, text, (node,), tuple(errors) or (error,))
+            found.append(_member(parts.header, head_lines, line, at, member))
+        at += found[-1].lines
+    if all(member.errors for member in found):
+        return None
+    if any(member.errors for member in found):
+        found = [_remembered(member, found, old, parts.header, line) for member in found]
+    body = [statement for member in found for statement in member.body]
+    node.body = body
+    node.end_lineno, node.end_col_offset = body[-1].end_lineno, body[-1].end_col_offset
+    errors = tuple(error for member in found for error in member.errors)
+    good = text if not errors else before.good if before is not None else None
+    return Piece(line, count_lines(text), text, (node,), errors, good, tuple(found))
 
 
-def _with_stand_ins(chunk: Chunk, fresh: Sequence[Chunk], window: list[Piece]) -> Chunk:
-    """The chunk, with pieces that stopped parsing given the trees of what they were."""
-    now = [piece for each in fresh for piece in each.pieces]
-    pieces = []
-    for piece in chunk.pieces:
-        before = _counterpart(piece, now, window) if piece.errors else None
-        pieces.append(_standing_in(piece, before.good) if before and before.good is not None else piece)
-    return replace(chunk, pieces=tuple(pieces))
+def _member(header: str, head_lines: int, line: int, at: int, text: str) -> Piece:
+    """A member that starts in line `at` of a class that starts in `line`."""
+    lines = count_lines(text)
+    parsed, error = parse(header + "\n" * (at - line - head_lines) + text, line)
+    node = parsed[0] if len(parsed) == 1 else None
+    if isinstance(node, ast.ClassDef):
+        return Piece(at, lines, text, tuple(node.body), good=text)
+    last = at + lines - 1
+    where, message = (error.line, error.message) if error else (at, "not a part of the class")
+    return Piece(at, lines, text, errors=(ParseError(min(max(where, at), last), message, at, last),))
 
 
-def _counterpart(piece: Piece, now: list[Piece], window: list[Piece]) -> Piece | None:
+def _class_of(piece: Piece) -> ast.ClassDef | None:
+    node = piece.body[0] if len(piece.body) == 1 else None
+    return node if isinstance(node, ast.ClassDef) else None
+
+
+def _members_of(piece: Piece) -> tuple[Piece, ...]:
+    """The members of a class piece, as pieces; none where it was never whole or cannot be taken apart."""
+    if piece.members:
+        return piece.members
+    node, parts = _class_of(piece), apart(piece.text)
+    if node is None or parts is None or piece.errors:
+        return ()
+    places = []
+    line = piece.line + count_lines(parts.header)
+    for text in parts.members:
+        places.append((line, count_lines(text), text))
+        line += count_lines(text)
+    return tuple(_shared_out(places, node.body))
+
+
+def _remembered(
+    piece: Piece, now: Sequence[Piece], window: Sequence[Piece], header: str = "", line: int = 0
+) -> Piece:
+    """The piece, with the trees of what it was if it stopped parsing. `header`, `line`: of its class."""
+    if not piece.errors or piece.body:
+        return piece
+    before = _counterpart(piece, now, window)
+    if before is None or before.good is None:
+        return piece
+    if before.line == piece.line and before.lines <= piece.lines and before.body:
+        return replace(piece, body=before.body, good=before.good)
+    if header:
+        again = _member(header, count_lines(header), line, piece.line, before.good)
+        body, wrong = list(again.body), bool(again.errors)
+    else:
+        body, error = parse(before.good, piece.line)
+        wrong = error is not None
+    if wrong:
+        return piece
+    last = piece.line + piece.lines - 1
+    for statement in body:
+        _clamp(statement, last)
+    return replace(piece, body=tuple(body), good=before.good)
+
+
+def _counterpart(piece: Piece, now: Sequence[Piece], window: Sequence[Piece]) -> Piece | None:
     """What a piece was in the version before."""
     candidates = [each for each in window if each.good is not None and each.name == piece.name]
     if piece.name or not candidates:
         return candidates[0] if candidates else None
     if len(now) == len(window):
-        same_place = window[now.index(piece)]
-        return same_place if same_place in candidates else None
+        same_place = window[next(index for index, each in enumerate(now) if each is piece)]
+        return same_place if any(each is same_place for each in candidates) else None
     word = _FIRST_WORD.match(piece.text)
     for candidate in candidates:
         other = _FIRST_WORD.match(candidate.text)
         if word and other and word.group(1) == other.group(1):
             return candidate
     return None
-
-
-def _standing_in(piece: Piece, good: str) -> Piece:
-    parsed, error = parse(good, piece.line)
-    if error is not None:
-        return piece
-    if piece.body:
-        parsed = _completed(piece, parsed)
-    last = piece.line + piece.lines - 1
-    for statement in parsed:
-        _clamp(statement, last)
-    return replace(piece, body=tuple(parsed), good=good)
-
-
-def _completed(piece: Piece, before: list[ast.stmt]) -> list[ast.stmt]:
-    """A class of which some members parse, with the others as they were."""
-    node, old = piece.body[0], before[0] if before else None
-    if not isinstance(node, ast.ClassDef) or not isinstance(old, ast.ClassDef):
-        return list(piece.body)
-    lines = piece.text.splitlines(keepends=True) if "\r" not in piece.text else _LINE_END.split(piece.text)
-    lost: dict[str, ParseError] = {}
-    for error in piece.errors:
-        text = "\n".join(
-            line.rstrip("\n") for line in lines[error.first - piece.line : error.last - piece.line + 1]
-        )
-        lost[name_of(text)] = error
-    missing = []
-    for function in old.body:
-        wrong = (
-            lost.get(function.name) if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
-        )
-        if wrong is not None:
-            ast.increment_lineno(function, wrong.first - function.lineno)
-            _clamp(function, wrong.last)
-            missing.append(function)
-    whole = ast.ClassDef(**{name: getattr(node, name) for name in (*node._fields, *node._attributes)})
-    whole.body = sorted([*node.body, *missing], key=lambda each: each.lineno)
-    return [whole]
 
 
 def _clamp(statement: ast.stmt, last: int) -> None:
@@ -322,23 +379,59 @@ def _clamp(statement: ast.stmt, last: int) -> None:
             node.end_lineno = last  # type: ignore[attr-defined]
 
 
-def _moved(chunks: Sequence[Chunk], line: int, offset: int) -> list[Chunk]:
-    """The same texts at other lines: good ones parsed again in one go, broken ones with their stand-ins."""
-    out: list[Chunk] = []
-    run: list[Chunk] = []
-    for old in chunks:
-        chunk = Chunk(line, old.lines, offset, old.text)
-        line += old.lines
-        offset += len(old.text)
-        if not old.broken:
-            run.append(chunk)
-            continue
-        out.extend(_parse_all(run))
-        run = []
-        pieces = [
-            _standing_in(piece, before.good) if piece.errors and before.good is not None else piece
-            for piece, before in zip(_pieces(chunk), old.pieces)
-        ]
-        out.append(replace(chunk, pieces=tuple(pieces)))
-    out.extend(_parse_all(run))
-    return out
+def moved(chunk: Chunk, lines: int, offset: int) -> Chunk:
+    """The same text further down (or up), its nodes with it."""
+    if not lines:
+        return chunk if not offset else replace(chunk, offset=chunk.offset + offset)
+    pieces = tuple(_moved_piece(piece, lines) for piece in chunk.pieces)
+    return replace(chunk, line=chunk.line + lines, offset=chunk.offset + offset, pieces=pieces)
+
+
+def _moved_piece(piece: Piece, lines: int) -> Piece:
+    if not lines:
+        return piece
+    for statement in piece.body:
+        _move(statement, lines)
+    return _at(piece, lines)
+
+
+def _at(piece: Piece, lines: int) -> Piece:
+    """The piece with other line numbers; its nodes are moved already."""
+    return replace(
+        piece,
+        line=piece.line + lines,
+        errors=tuple(_moved_error(error, lines) for error in piece.errors),
+        members=tuple(_at(member, lines) for member in piece.members),
+    )
+
+
+def _moved_error(error: ParseError, lines: int) -> ParseError:
+    # The parser names other lines in its messages: "'(' was never closed on line 3".
+    message = _LINE_NAMED.sub(lambda found: f"{found.group(1)}{int(found.group(2)) + lines}", error.message)
+    return ParseError(error.line + lines, message, error.first + lines, error.last + lines)
+
+
+def _move(statement: ast.stmt, lines: int) -> None:
+    for node in _placed(statement):
+        node.lineno += lines
+        if node.end_lineno is not None:
+            node.end_lineno += lines
+
+
+def _placed(statement: ast.stmt) -> list[ast.expr]:
+    """The nodes of a statement that have a place, remembered with it: walking costs far more than moving."""
+    if isinstance(statement, ast.ClassDef):
+        # Its body may be other members' nodes, each of which remembers its own.
+        own: list[ast.AST] = [*statement.bases, *statement.keywords, *statement.decorator_list]
+        own += getattr(statement, "type_params", ())
+        found: list[Any] = [statement]
+        for part in own:
+            found += [node for node in ast.walk(part) if hasattr(node, "lineno")]
+        for inner in statement.body:
+            found += _placed(inner)
+        return found
+    known: list[ast.expr] | None = getattr(statement, "_gradguard_placed", None)
+    if known is None:
+        known = [node for node in ast.walk(statement) if hasattr(node, "lineno")]  # type: ignore[misc]
+        statement._gradguard_placed = known  # type: ignore[attr-defined]
+    return known

@@ -18,11 +18,13 @@ _HEADER_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
+class Parts:
     """A class taken apart. Header and members together are its text."""
 
     header: str
     """Up to the first line of the body, decorators included."""
+    indent: str
+    """Of the body."""
     members: tuple[str, ...]
 
 
@@ -41,7 +43,7 @@ def regroup(text: str) -> Iterator[list[int]]:
             yield starts
 
 
-def members(text: str) -> Members | None:
+def apart(text: str) -> Parts | None:
     """A class as header and members; None where the text is no class or has no body that can be made out."""
     match = _CLASS.match(text)
     if match is None:
@@ -51,7 +53,7 @@ def members(text: str) -> Members | None:
         if _parses(text[:start] + indent + "pass\n"):
             starts = [start, *boundaries(text, start, indent=indent)]
             ends = [*starts[1:], len(text)]
-            return Members(text[:start], tuple(text[begin:end] for begin, end in zip(starts, ends)))
+            return Parts(text[:start], indent, tuple(text[begin:end] for begin, end in zip(starts, ends)))
     return None
 
 

@@ -21,7 +21,7 @@ class Source:
 
     `tree` holds the statements of every piece that parses, at their true lines; for a piece that does not
     parse but did in `previous`, what it was then (within the lines of the piece). Nodes are shared with
-    `previous` where the text is the same, so nobody may write to them.
+    `previous` where the text is the same, and moved: `previous` must not be asked for places any more.
     """
 
     __slots__ = ("_code", "_index", "_statements", "chunks", "errors", "path", "text", "tree")
