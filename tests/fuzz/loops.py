@@ -302,6 +302,5 @@ def examine_loop(seed: int) -> LoopCase:
 
 
 def loop_batch(seeds: list[int]) -> list[LoopCase]:
-    """`examine_loop` for each seed; programs without a difference come back without their findings."""
-    cases = [examine_loop(seed) for seed in seeds]
-    return [case if case.disagreement else replace(case, findings=()) for case in cases]
+    """`examine_loop` for each seed."""
+    return [examine_loop(seed) for seed in seeds]
