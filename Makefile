@@ -72,8 +72,8 @@ screenshots: $(RUN) $(NODE)  ## take the pictures of the documentation again, in
 	GRADGUARD_SHOTS=docs/images bash tests/vscode/run.sh script
 
 docs: $(DOCS)  ## build the web pages into site/
-	$(PY) -m docs.build site
-	$(PY) -m mkdocs build --quiet --strict --config-file build/docs/mkdocs.yml
+	$(PY) -m docs.build
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet --strict --config-file build/docs/mkdocs.yml
 	@echo "open site/index.html"
 
 docs-test: $(DOCS) $(DEV)  ## run every command and example of the documentation

@@ -1,0 +1,24 @@
+// Fills the table of operations and filters it while one types.
+document$.subscribe(async () => {
+    const place = document.getElementById('ops');
+    if (!place) return;
+    const input = document.getElementById('ops-search');
+    const count = document.getElementById('ops-count');
+    const rows = await (await fetch(place.dataset.source)).json();
+    const escape = text => text.replace(/[&<>]/g, c => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;' })[c]).replace(/`([^`]+)`/g, '<code>$1</code>');
+    const show = () => {
+        const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+        const found = rows.filter(row => words.every(word => row[0].toLowerCase().includes(word) || row[1].toLowerCase().includes(word)));
+        count.textContent = `${found.length} / ${rows.length}`;
+        place.innerHTML = found
+            .slice(0, 200)
+            .map(row => `<tr><td><code>${escape(row[0])}</code></td>${row.slice(1).map(cell => `<td>${escape(cell)}</td>`).join('')}</tr>`)
+            .join('');
+        const url = new URL(location.href);
+        url.hash = input.value ? `q=${encodeURIComponent(input.value)}` : '';
+        history.replaceState(null, '', url);
+    };
+    if (location.hash.startsWith('#q=')) input.value = decodeURIComponent(location.hash.slice(3));
+    input.addEventListener('input', show);
+    show();
+});
