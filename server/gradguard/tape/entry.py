@@ -64,6 +64,8 @@ class Analysis:
     """Devices the file names: `accelerator`, `cpu`."""
     sharing: dict[ast.AST, Sharing] = field(default_factory=dict)
     """Who shares what a statement writes, and for a module's constructor who shares what it writes."""
+    needed: frozenset[ast.AST] = frozenset()
+    """Where ops were recorded that a backward goes through, or may go through later, and the calls that led there."""
     records: dict[object, Record] = field(default_factory=dict)
     """What each entry gave: `script`, or a function's node."""
     around: reuse.Surroundings = ()
@@ -84,6 +86,7 @@ class Record:
     entered: frozenset[ast.AST]
     devices: frozenset[str]
     sharing: dict[ast.AST, Sharing]
+    needed: frozenset[ast.AST] = frozenset()
 
 
 @dataclass(slots=True)
@@ -154,6 +157,7 @@ def analyse(source: Source, table: Table, files: Files, previous: Analysis | Non
         for at, found in record.sharing.items():
             sharing[at] = sharing.get(at, NOBODY) | found
     devices = work.devices.union(*(record.devices for record in records.values()))
+    needed: frozenset[ast.AST] = frozenset().union(*(record.needed for record in records.values()))
     return Analysis(
         tuple(events),
         tuple(limits),
@@ -161,6 +165,7 @@ def analyse(source: Source, table: Table, files: Files, previous: Analysis | Non
         source.path,
         devices,
         sharing,
+        needed,
         records,
         around,
         whole,
@@ -177,6 +182,7 @@ def _explore(work: _Work, body: Callable[[Run], None], node: ast.AST) -> Record:
     entered: set[ast.AST] = set()
     devices: set[str] = set()
     sharing: dict[ast.AST, Sharing] = {}
+    needed: set[ast.AST] = set()
 
     def limit(message: str) -> None:
         limits[_limit(work, node, message)] = None
@@ -208,11 +214,21 @@ def _explore(work: _Work, body: Callable[[Run], None], node: ast.AST) -> Record:
         devices |= run.devices
         for at, found in run.sharing.items():
             sharing[at] = sharing.get(at, NOBODY) | found
+        for recorded in run.nodes:
+            if recorded.walks:
+                needed.update(place.node for place in (recorded.place, *recorded.calls))
         paths.append(_Path(run.events, survived))
         queue.extend(oracle.children())
         if len(paths) == 1:
             queue.sort(key=lambda prefix: len(prefix))
-    return Record(tuple(_merge(paths)), tuple(limits), frozenset(entered), frozenset(devices), sharing)
+    return Record(
+        tuple(_merge(paths)),
+        tuple(limits),
+        frozenset(entered),
+        frozenset(devices),
+        sharing,
+        frozenset(needed),
+    )
 
 
 RERAISE = False

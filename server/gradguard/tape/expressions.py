@@ -14,7 +14,7 @@ from gradguard.tape.frame import Frame, Guard
 from gradguard.tape.iteration import iterate, unpack_into
 from gradguard.tape.run import Run
 from gradguard.tape.truth import key_of, known_truth, truth
-from gradguard.tape.values import DictV, External, FunctionV, ListV, Sym, TupleV, Value
+from gradguard.tape.values import DictV, External, FunctionV, ListV, Sym, TupleV, Value, tensors_in
 
 
 def evaluate(run: Run, frame: Frame, node: ast.expr) -> Value:
@@ -52,7 +52,11 @@ def assign_name(run: Run, frame: Frame, name: str, value: Value, node: ast.AST) 
             value.text = name
         if value.tensor is not None:
             machine.bound(run, value.tensor, run.place(frame, run.statement or node), name)
-    elif isinstance(value, TupleV):
+    if run.loops and isinstance(value, (ListV, TupleV, DictV)):
+        for tensor in tensors_in(value):
+            if tensor.stored_at is None and tensor.node is not None:
+                machine.stored(run, tensor, run.place(frame, run.statement or node), name)
+    if isinstance(value, TupleV):
         for item in value.items:
             if isinstance(item, Tensor) and item.bound_at is None:
                 machine.bound(run, item, run.place(frame, run.statement or node), name)

@@ -39,8 +39,9 @@ def iterate(run: Run, frame: Frame, value: Value, node: ast.AST, *, lazy: bool =
             iter(value.items), exact=not value.open, length=None if value.open else len(value.items)
         )
     if isinstance(value, ListV):
+        kind = "parameters" if value.kind == "parameters" else ""
         return IteratorV(
-            _live(value), exact=not value.open, kind="parameters" if value.kind == "parameters" else ""
+            _live(value), exact=not value.open, kind=kind, length=None if value.open else len(value.items)
         )
     if isinstance(value, DictV):
         return IteratorV(iter([key for key, _ in value.items.values()]), exact=not value.open)

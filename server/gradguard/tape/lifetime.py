@@ -17,7 +17,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gradguard.tape import graphs, holders
+from gradguard.tape import graphs, holders, layout
 from gradguard.tape.domain import Node, Place, Tensor
 from gradguard.tape.events import BrokenGraph, GraphKept, GraphReleased, RetainGraph, UnusedGraph
 from gradguard.tape.frame import Frame, Loop
@@ -35,19 +35,12 @@ from gradguard.tape.values import (
     tensors_in,
 )
 
-LOOKED_AT = 1
-"""The iteration (from 0) after which holders are compared: the second shows what is carried over."""
 MAX_DEPTH = 8
 
 
 def iteration_ends(run: Run, frame: Frame, loop: Loop) -> None:
     """Note what holds nodes of an earlier iteration."""
-    if (
-        loop.iteration != LOOKED_AT
-        or loop.depth
-        or not (loop.trains or loop.calls)
-        or loop.over == "parameters"
-    ):
+    if loop.iteration != loop.looked_at or not _steps(loop):
         return
     ages = _Ages(loop)
     groups: dict[ast.AST, list[Tensor]] = {}
@@ -60,14 +53,19 @@ def iteration_ends(run: Run, frame: Frame, loop: Loop) -> None:
         if place is None:
             continue
         groups.setdefault(place.node, []).append(tensor)
-        if ages.of(tensor.node) == loop.iteration and _accumulates(tensor, loop, ages):
-            _keep(run, loop, [tensor], "accumulate", tensor.bound_at or place, ages)
+        made = _made_at(tensor)
+        if (
+            ages.of(tensor.node) == loop.iteration
+            and made is not None
+            and _accumulates(tensor, made, loop, ages)
+        ):
+            _keep(run, loop, [tensor], "accumulate", made, ages)
     for tensors in groups.values():
-        old = [t for t in tensors if t.node is not None and 0 <= ages.of(t.node) < loop.iteration]
+        old = [t for t in tensors if t.node is not None and ages.of(t.node) == 0]
         new = [t for t in tensors if t.node is not None and ages.of(t.node) == loop.iteration]
         if old and new:
             place = old[0].stored_at or old[0].bound_at
-            if place is not None:
+            if place is not None and not _emptied(place.node, loop.place.node):
                 _keep(run, loop, [*old, *new], "store", place, ages)
 
 
@@ -93,10 +91,59 @@ class _Ages:
         return -1
 
 
-def _accumulates(tensor: Tensor, loop: Loop, ages: _Ages) -> bool:
+def _steps(loop: Loop) -> bool:
+    """Whether a loop runs once a step: it trains, calls a module, or is too long to be part of one computation."""
+    if loop.depth or loop.over == "parameters":
+        return False
+    return loop.trains or loop.calls or not loop.exact or loop.length >= LONG
+
+
+LONG = 8
+"""A loop of known length from which on it is taken for a loop over steps."""
+
+
+def _made_at(tensor: Tensor) -> Place | None:
+    """The statement that gave the value its present history: the last write or binding."""
+    write = tensor.counter.writes[-1] if tensor.counter.writes else None
+    bound = tensor.bindings[-1][0] if tensor.bindings else 0
+    if write is not None and write.order > bound and write.statement is not None:
+        return Place(write.place.path, write.statement)
+    return tensor.bound_at
+
+
+def _emptied(statement: ast.AST, loop: ast.AST) -> bool:
+    """Whether the loop's body also takes items out of what `statement` puts them into."""
+    target = _container_of(statement)
+    if target is None:
+        return False
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _TAKERS:
+            if ast.dump(node.func.value) == target:
+                return True
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript):
+            if ast.dump(node.value.value) == target and isinstance(node.value.slice, ast.Slice):
+                return True
+        elif isinstance(node, ast.Delete):
+            if any(isinstance(t, ast.Subscript) and ast.dump(t.value) == target for t in node.targets):
+                return True
+    return False
+
+
+_TAKERS = frozenset({"pop", "popleft", "popitem", "clear", "remove"})
+
+
+def _container_of(statement: ast.AST) -> str | None:
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        function = statement.value.func
+        return ast.dump(function.value) if isinstance(function, ast.Attribute) else None
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
+        return ast.dump(statement.targets[0].value)
+    return None
+
+
+def _accumulates(tensor: Tensor, place: Place, loop: Loop, ages: _Ages) -> bool:
     """Whether the statement that made the value consumes the value it made in an earlier iteration."""
-    place = tensor.bound_at
-    if place is None or tensor.node is None:
+    if tensor.node is None:
         return False
     statement = place.node
     first, last = getattr(statement, "lineno", 0), getattr(statement, "end_lineno", 0)
@@ -139,7 +186,9 @@ def _keep(run: Run, loop: Loop, group: list[Tensor], how: str, place: Place, age
     if not any(node.certain or node.opaque for node in graphs.graph(tensor.node)):
         return
     old = [node for node in graphs.graph(tensor.node) if 0 <= ages.of(node) < loop.iteration]
-    saving = [node for node in old if node.freed is None and (node.saved or node.frees is not False)]
+    saving = [
+        node for node in old if node.freed is None and (_saves_much(node) or (node.opaque and not node.walks))
+    ]
     names = list(dict.fromkeys(saved.text or node.op for node in saving for saved in node.saved))[:4]
     statement = place.node if isinstance(place.node, ast.stmt) else None
     event = GraphKept(
@@ -154,6 +203,13 @@ def _keep(run: Run, loop: Loop, group: list[Tensor], how: str, place: Place, age
         holders.is_tuple(run, tensor.bound_name),
     )
     run.kept[key] = Kept(group, run.tick(), event, old)
+
+
+def _saves_much(node: Node) -> bool:
+    """Whether a node keeps more than single numbers."""
+    return any(
+        (shapes := saved.tensor.shape) is None or layout.product(shapes) not in (0, 1) for saved in node.saved
+    )
 
 
 def _held(run: Run, frame: Frame) -> Iterable[Tensor]:
@@ -209,14 +265,15 @@ def replaced(run: Run, old: Value, new: Value) -> None:
     """A name or attribute in a loop gets a value without graph: what it held is let go."""
     if not run.loops or (isinstance(new, Tensor) and new.node is not None):
         return
-    release(run, old)
+    stay = {tensor.number for tensor in tensors_in(new)}
+    release(run, [tensor for tensor in tensors_in(old) if tensor.number not in stay])
 
 
-def release(run: Run, value: Value) -> None:
-    """What `value` held is let go while a loop runs."""
+def release(run: Run, tensors: list[Tensor]) -> None:
+    """Tensors that a container or name held are let go while a loop runs."""
     if not run.loops:
         return
-    for tensor in tensors_in(value):
+    for tensor in tensors:
         for place in (tensor.bound_at, tensor.stored_at):
             if place is not None:
                 run.released.add(place.node)

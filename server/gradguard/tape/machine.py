@@ -318,6 +318,8 @@ def rebase(run: Run, target: Tensor, node: Node | None) -> None:
         node.place,
         run.tick(),
         certain=node.certain,
+        # It holds the node of the write, which the first backward takes.
+        frees=True,
         iterations=run.iterations(),
         calls=tuple(run.calls),
     )

@@ -6,7 +6,7 @@ import ast
 import operator
 from collections.abc import Callable
 
-from gradguard.tape import torchcalls
+from gradguard.tape import machine, torchcalls
 from gradguard.tape.apply import Call
 from gradguard.tape.coerce import as_tensor, is_number
 from gradguard.tape.domain import Tensor
@@ -379,6 +379,8 @@ def augmented(
         return torchcalls.unknown_op(run, call, name), False
     if isinstance(left, ListV) and op is ast.Add:
         if isinstance(right, (ListV, TupleV)):
+            for tensor in tensors_in(right):
+                machine.stored(run, tensor, run.place(frame, node), machine.source_text(node.target))
             left.items.extend(right.items)
             left.open = left.open or right.open
         else:

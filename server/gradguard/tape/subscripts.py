@@ -280,6 +280,7 @@ def put(run: Run, frame: Frame, owner: Value, index: Value, value: Value, node: 
     elif isinstance(owner, ListV):
         place = run.place(frame, run.statement or node)
         _remember(run, value, node, place)
+        _in_turns(run, index, value)
         if isinstance(index, int) and -len(owner.items) <= index < len(owner.items):
             owner.items[index] = value
         elif isinstance(index, SliceV):
@@ -295,6 +296,7 @@ def put(run: Run, frame: Frame, owner: Value, index: Value, value: Value, node: 
         if held is not None:
             lifetime.replaced(run, held[1], value)
         _remember(run, value, node, run.place(frame, run.statement or node))
+        _in_turns(run, index, value)
         dict_set(owner, index, value)
     elif isinstance(owner, Instance):
         method = attributes.class_lookup(owner.cls, "__setitem__")
@@ -338,6 +340,12 @@ def _slice_put(run: Run, frame: Frame, owner: ListV, index: SliceV, value: Value
     else:
         owner.items.extend(items)
         owner.open = True
+
+
+def _in_turns(run: Run, index: Value, value: Value) -> None:
+    """`ring[step % 8] = v` overwrites its slots in turns: what it holds does not grow."""
+    if isinstance(index, Sym) and index.key[:2] == ("op", "Mod"):
+        lifetime.release(run, tensors_in(value))
 
 
 def _remember(run: Run, value: Value, node: ast.Subscript, place: Place) -> None:

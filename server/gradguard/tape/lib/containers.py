@@ -12,7 +12,7 @@ from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
 from gradguard.tape.subscripts import dict_set, token
 from gradguard.tape.truth import key_of
-from gradguard.tape.values import DictV, ListV, Sym, TupleV, Value
+from gradguard.tape.values import DictV, ListV, Sym, TupleV, Value, tensors_in
 
 
 def method(
@@ -76,7 +76,7 @@ def _pop(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Val
         from gradguard.tape import lifetime
 
         at = index if isinstance(index, int) and -len(owner.items) <= index < len(owner.items) else -1
-        lifetime.release(run, owner.items[at])
+        lifetime.release(run, tensors_in(owner.items[at]))
         return owner.items.pop(at)
     return run.fresh()
 
@@ -85,14 +85,14 @@ def _popleft(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) ->
     from gradguard.tape import lifetime
 
     if owner.items:
-        lifetime.release(run, owner.items[0])
+        lifetime.release(run, tensors_in(owner.items[0]))
     return owner.items.pop(0) if owner.items else run.fresh()
 
 
 def _clear(run: Run, frame: Frame, owner: ListV | DictV, call: Call, node: ast.AST) -> Value:
     from gradguard.tape import lifetime
 
-    lifetime.release(run, owner)
+    lifetime.release(run, tensors_in(owner))
     owner.items.clear()
     owner.open = False
     return None
