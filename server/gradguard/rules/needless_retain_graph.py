@@ -12,12 +12,10 @@ def render(context: Context, event: Event) -> Finding | None:
     """At the backward that retains."""
     if not isinstance(event, RetainGraph):
         return None
-    kept = (
-        "activations of every pass stay alive" if event.grows else "activations stay alive longer than needed"
-    )
+    kept = "of every pass" if event.grows else "longer than needed"
     return context.finding(
         event,
-        f"`retain_graph=True`, but no later backward goes through this graph: {kept}",
+        f"`retain_graph=True` without a later backward keeps activations alive {kept}",
         severity=WARNING if event.grows else INFORMATION,
         fixes=context.plan(
             "drop-retain-graph",
