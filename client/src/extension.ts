@@ -1,6 +1,6 @@
 import * as vscode from 'vscode';
 import { commands } from './commands';
-import { needsNewServer } from './configuration';
+import { keysOfServer, needsNewServer } from './configuration';
 import { Interpreters } from './interpreters';
 import { OnePopup } from './onePopup';
 import { Pages } from './pages';
@@ -11,7 +11,8 @@ import { Status } from './status';
 let server: Server | undefined;
 
 export function activate(context: vscode.ExtensionContext): void {
-    const version = String((context.extension.packageJSON as { version?: unknown }).version);
+    const manifest: unknown = context.extension.packageJSON;
+    const version = String((manifest as { version?: unknown }).version);
     const log = vscode.window.createOutputChannel('gradguard', { log: true });
     const status = new Status();
     const pages = new Pages();
@@ -21,7 +22,7 @@ export function activate(context: vscode.ExtensionContext): void {
         message => log.error(message),
     );
     const home = context.extensionPath;
-    const running = new Server(home, log, status, popup, interpreters);
+    const running = new Server(home, keysOfServer(manifest), log, status, popup, interpreters);
     server = running;
     log.info(`gradguard ${version} in ${vscode.env.appName} ${vscode.version}`);
     context.subscriptions.push(

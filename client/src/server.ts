@@ -10,7 +10,7 @@ import {
 } from 'vscode-languageclient/node';
 import { Backoff } from './backoff';
 import { folderOf, QuietClient } from './client';
-import { clientSettings } from './configuration';
+import { clientSettings, serverSettings } from './configuration';
 import { Choice, Interpreter } from './interpreter';
 import { Interpreters, mainFolder } from './interpreters';
 import { Launch, launch, launchGiven } from './launch';
@@ -48,6 +48,7 @@ export class Server implements vscode.Disposable {
 
     constructor(
         private readonly home: string,
+        private readonly keys: readonly string[],
         private readonly log: vscode.LogOutputChannel,
         private readonly status: Status,
         private readonly popup: OnePopup,
@@ -181,23 +182,17 @@ export class Server implements vscode.Disposable {
                         if (!Array.isArray(values)) {
                             return values;
                         }
-                        return Promise.all(params.items.map((item, n) => (item.section === 'gradguard' ? this.withTorch(values[n], folderOf(item)) : values[n])));
+                        return Promise.all(params.items.map((item, n) => (item.section === 'gradguard' ? this.settings(folderOf(item)) : values[n])));
                     },
                 },
             },
         };
     }
 
-    /** Where the version is to be found out, the torch beside the folder's Python decides. */
-    private async withTorch(value: unknown, folder: vscode.Uri | undefined): Promise<unknown> {
-        if (typeof value !== 'object' || value === null) {
-            return value;
-        }
-        const settings = { ...(value as Record<string, unknown>) };
-        if (settings['torchVersion'] === 'auto') {
-            settings['torchVersion'] = (await this.interpreters.of(folder)).interpreter?.torch ?? 'auto';
-        }
-        return settings;
+    /** Where the version of torch is not set, the one beside the folder's Python decides. */
+    private async settings(folder: vscode.Uri | undefined): Promise<Record<string, unknown>> {
+        const torch = (await this.interpreters.of(folder ?? mainFolder())).interpreter?.torch;
+        return { ...(torch === undefined ? {} : { torchVersion: torch }), ...serverSettings(this.keys, folder) };
     }
 
     /** The server ended and nobody asked it to. */

@@ -65,9 +65,13 @@ export function hands(page) {
             return undefined;
         }, word);
 
-    const palette = async typed => {
+    const palette = async (key, typed) => {
         const input = page.locator('.quick-input-widget input[type="text"]');
-        await input.waitFor({ state: 'visible' });
+        await until(`the palette by ${key}`, async () => {
+            await page.keyboard.press(key);
+            await input.waitFor({ state: 'visible', timeout: 6_000 });
+            return true;
+        });
         await input.fill(typed);
         await page.locator('.quick-input-list .monaco-list-row', { hasText: typed.replace(/^>/, '') }).first().waitFor();
         await page.keyboard.press('Enter');
@@ -75,8 +79,7 @@ export function hands(page) {
     };
 
     const command = async title => {
-        await page.keyboard.press('F1');
-        await palette(`>${title}`);
+        await palette('F1', `>${title}`);
     };
 
     const click = async (word, within) => {
@@ -99,8 +102,7 @@ export function hands(page) {
         caretOn,
         command,
         open: async name => {
-            await page.keyboard.press('Control+p');
-            await palette(name);
+            await palette('Control+p', name);
             await page.locator('.tab.active', { hasText: name.split('/').pop() }).waitFor();
         },
         shows: (wanted, options) => until(`the editor shows ${JSON.stringify(wanted)}`, async () => (await text()).includes(wanted), options),

@@ -34,6 +34,7 @@ const SETTINGS = {
     'files.autoSave': 'off',
     'files.exclude': { '**/.vscode': true },
     'editor.hover.delay': 200,
+    'editor.hover.above': false,
     'editor.minimap.enabled': false,
 };
 

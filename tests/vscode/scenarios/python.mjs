@@ -50,7 +50,7 @@ export const options = () => ({
         'model.py': TEXT,
         // An environment with another torch: only its version is looked up.
         'env/torch-2.6.0.dist-info/METADATA': 'Metadata-Version: 2.1\nName: torch\nVersion: 2.6.0\n',
-        'env/python': `#!/bin/sh\nexport PYTHONPATH="$(dirname "$0")"\nexec ${fs.realpathSync('/usr/bin/python3')} "$@"\n`,
+        'env/python': `#!/bin/sh\nexport PYTHONPATH="\${0%/*}"\nexec ${fs.realpathSync('/usr/bin/python3')} "$@"\n`,
     },
 });
 
@@ -64,8 +64,12 @@ export async function run({ wb, check }) {
         await toast.waitFor();
         assert.equal((await wb.popups()).length, 1);
         await toast.getByRole('button', { name: 'Choose Python' }).click();
-        await page.locator('.settings-editor', { hasText: 'Interpreter' }).waitFor();
-        await wb.command('View: Close All Editors');
+        const settings = page.locator('.settings-editor', { hasText: 'Interpreter' });
+        await settings.waitFor();
+        await until('the settings closed', async () => {
+            await page.keyboard.press('Escape');
+            return !(await settings.isVisible());
+        });
     });
 
     await check('a further try says it in the log only', async () => {

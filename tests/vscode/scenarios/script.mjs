@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { until } from '../hands.mjs';
 import { serverPids } from '../processes.mjs';
-import { reported } from '../reported.mjs';
+import { repaired, reported } from '../reported.mjs';
 
 const TRAIN = readFileSync(new URL('../workspace/train.py', import.meta.url), 'utf8');
 const WRITE = 'gate.mul_(0.5)';
@@ -50,7 +50,7 @@ export async function run({ wb, check, shots }) {
         await wb.caretOn('gate.mul_');
         await shots('squiggle');
         await page.locator('.markers-panel .monaco-list-row', { hasText: places[0] }).first().dblclick();
-        await page.locator('.statusbar-item', { hasText: `Ln ${save.line}, Col ${save.column}` }).waitFor();
+        await page.locator('.statusbar-item', { hasText: `Ln ${save.line},` }).waitFor();
     });
 
     await check('the hover tells why', async () => {
@@ -79,6 +79,7 @@ export async function run({ wb, check, shots }) {
     });
 
     await check('a half-typed line leaves the other findings where they are', async () => {
+        await page.keyboard.press('Control+j');
         await wb.caretOn('optimizer.step()');
         await page.keyboard.press('End');
         await page.keyboard.type('\nif torch.isnan(loss', { delay: 40 });
@@ -164,14 +165,21 @@ export async function run({ wb, check, shots }) {
         await closeOthers();
     });
 
-    await check('saving applies all safe fixes where the user wants that', async () => {
+    await check('saving applies the safe fixes where the user wants that, and gives what the command line gives', async () => {
+        const wanted = repaired(TRAIN);
+        assert.notEqual(wanted, TRAIN);
         wb.change({ 'editor.codeActionsOnSave': { 'source.fixAll.gradguard': 'explicit' } });
-        await wb.click('import torch');
         await page.waitForTimeout(1_000); // the editor reads its settings file
-        await page.keyboard.press('End');
-        await page.keyboard.type('  ');
-        await wb.saved();
-        await until('the fixes in the file', () => wb.read('train.py').includes('gate = gate.mul(0.5)') && wb.read('train.py').includes('loss.detach()'));
-        await until('no finding left', async () => !(await wb.problems()).some(row => row.includes('GG1') || row.includes('GG2')));
+        const now = () => wb.read('train.py').replace(/import torch +\n/, 'import torch\n');
+        // One fix may make another one safe: each save makes what is safe by then.
+        for (let saves = 0; saves < 3 && now() !== wanted; saves++) {
+            await page.waitForTimeout(1_000);
+            await wb.click('import torch');
+            await page.keyboard.press('End');
+            await page.keyboard.type(' ');
+            await wb.saved();
+        }
+        assert.equal(now(), wanted);
+        await until('no finding left', async () => !(await wb.problems()).some(row => row.includes('GG')));
     });
 }
