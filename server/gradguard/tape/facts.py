@@ -72,31 +72,45 @@ class Facts:
     walked: dict[ast.AST, Walked] = field(default_factory=dict)
 
 
-def facts(source: Source, table: Table, files: entry.Files) -> Facts:
-    """Run the entries of a file for their facts. Raises nothing: a fault in one entry leaves it without facts."""
+class Cancelled(BaseException):
+    """Nobody wants the facts any more. Not an Exception, so that nothing on the way takes it for a fault."""
+
+
+def facts(
+    source: Source, table: Table, files: entry.Files, cancelled: Callable[[], bool] = lambda: False
+) -> Facts:
+    """Run the entries of a file for their facts. A fault in one entry leaves it without facts.
+
+    cancelled: asked often; once it says yes, Cancelled is raised.
+    """
     found = Facts()
     work = entry._Work(source, table, files, {source.path: source})
-    entered = _explore(work, lambda run: entry._script(run, work), found)
+    entered = _explore(work, lambda run: entry._script(run, work), found, cancelled)
     for name, owner, node in entry._functions(source.tree):
         if node not in entered and not entry._stub(node) and len(found.read) < MAX_FACTS:
-            entered |= _explore(work, entry._entry(work, name, owner), found)
+            entered |= _explore(work, entry._entry(work, name, owner), found, cancelled)
     return found
 
 
 class _Trace(dict[ast.AST, Tensor]):
     """Notes each tensor as it was when its name was read, not as it became."""
 
-    def __init__(self) -> None:
+    def __init__(self, cancelled: Callable[[], bool]) -> None:
         super().__init__()
+        self._cancelled = cancelled
         self.seen: dict[ast.AST, tuple[Tensor, Fact]] = {}
 
     def __setitem__(self, node: ast.AST, tensor: Tensor) -> None:
+        if self._cancelled():
+            raise Cancelled
         if node not in self.seen:
             self.seen[node] = (tensor, _fact(tensor, getattr(node, "id", "")))
         super().__setitem__(node, tensor)
 
 
-def _explore(work: entry._Work, body: Callable[[Run], None], found: Facts) -> set[ast.AST]:
+def _explore(
+    work: entry._Work, body: Callable[[Run], None], found: Facts, cancelled: Callable[[], bool]
+) -> set[ast.AST]:
     queue: list[tuple[bool, ...]] = [()]
     budget = [MAX_STEPS]
     entered: set[ast.AST] = set()
@@ -105,7 +119,7 @@ def _explore(work: entry._Work, body: Callable[[Run], None], found: Facts) -> se
             break
         oracle = Oracle(queue.pop(0))
         run = Run(work.table, oracle, budget, work.namespace, home=work.source.path)
-        trace = _Trace()
+        trace = _Trace(cancelled)
         run.trace = trace
         try:
             body(run)

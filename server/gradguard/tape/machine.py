@@ -213,7 +213,7 @@ def write(
     fact = WriteFact(op, place, text, kind, counted, run.statement, maker=maker)
     if kind != "step" and run.step_site is None:
         note(run, target, place, sources, maker)
-    if checked and not check_write(run, target, requires(run, (target, *sources)), fact, certain):
+    if checked and not check_write(run, target, requires(run, (target, *sources)), fact, certain, part):
         return False
     done = Write(place, op, target, counted, certain and target.alias_sure, kind, run.statement, via=text)
     if run.step_site is not None and kind != "step":
@@ -244,8 +244,14 @@ def _note_argument(run: Run, target: Tensor, done: Write) -> None:
             return
 
 
-def check_write(run: Run, target: Tensor, needs: Tri, fact: WriteFact, certain: bool) -> bool:
-    """Whether torch lets this write pass; emits the refusal where it does not."""
+def check_write(
+    run: Run, target: Tensor, needs: Tri, fact: WriteFact, certain: bool, part: Tensor | None = None
+) -> bool:
+    """Whether torch lets this write pass; emits the refusal where it does not.
+
+    part: the elements of `target` that are written, where they are not all (`x[i] = v`).
+    """
+    overlap = target.expanded if part is None else part.expanded
 
     def refuse(reason: str, sure: bool, source: Place | None, detail: str = "") -> bool:
         run.emit(RefusedWrite(fact.place, certain and sure and target.sure, reason, fact, source, detail))
@@ -253,8 +259,8 @@ def check_write(run: Run, target: Tensor, needs: Tri, fact: WriteFact, certain: 
 
     if target.inference and not run.modes.inference:
         return refuse("inference", target.inference is True, target.created)
-    if target.expanded and fact.kind not in ("step", "numpy") and fact.op not in OVERLAP_ALLOWED:
-        return refuse("expanded", target.expanded is True and target.alias_sure, target.created)
+    if overlap and fact.kind not in ("step", "numpy") and fact.op not in OVERLAP_ALLOWED:
+        return refuse("expanded", overlap is True and target.alias_sure, target.created)
     if needs is False or run.modes.grad is False or run.modes.inference:
         return True
     sure = needs is True and target.alias_sure

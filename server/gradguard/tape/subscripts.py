@@ -366,7 +366,11 @@ def tensor_put(
     if mask and isinstance(value, Tensor):
         reads.host_read(run, frame, node, "mask", owner, implicit=True)
     indices = [t for part in parts for t in tensors_in(part)]
-    torchcalls.setitem(run, frame, owner, indices, value, place, node, masked=mask)
+    part: Tensor | None = None
+    if not indices and owner.expanded is not False:
+        part = run.tensor(place)
+        _lay_out(part, owner, parts)
+    torchcalls.setitem(run, frame, owner, indices, value, place, node, masked=mask, part=part)
 
 
 def delete(owner: Value, index: Value) -> None:

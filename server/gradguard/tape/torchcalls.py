@@ -86,6 +86,7 @@ def setitem(
     node: ast.Subscript,
     *,
     masked: bool,
+    part: Tensor | None = None,
 ) -> None:
     """`x[i] = v`: a copy into a view of `x`, or an `index_put_` that keeps its indices."""
     sources = tensors_in(value)
@@ -94,7 +95,7 @@ def setitem(
         needs = either(needs, both(run.modes.grad, None))
     certain = True
     if not machine.write(
-        run, owner, place, "[...] =", sources=sources, kind="setitem", certain=certain, expr=node
+        run, owner, place, "[...] =", sources=sources, kind="setitem", certain=certain, expr=node, part=part
     ):
         return
     if needs is False:
