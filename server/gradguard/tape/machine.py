@@ -204,6 +204,7 @@ def write(
     expr: ast.AST | None = None,
     checked: bool = True,
     maker: Place | None = None,
+    part: Tensor | None = None,
 ) -> bool:
     """Write `target` in place. False where torch refuses; then nothing changed.
 
