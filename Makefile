@@ -76,7 +76,7 @@ docs: $(DOCS)  ## build the web pages into site/
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet --strict --config-file build/docs/mkdocs.yml
 	@echo "open site/index.html"
 
-docs-test: $(DOCS) $(DEV)  ## run every command and example of the documentation
+docs-test: docs $(DEV)  ## run every command and example of the documentation
 	$(PY) -m pytest -q tests/docs
 
 new-rule: $(RUN)  ## a new rule with its page: make new-rule name=some-pattern code=GG113

@@ -9,10 +9,9 @@ import re
 import sys
 from pathlib import Path
 
+from docs import figures
 from gradguard.ide.pages import page, stem
 from gradguard.rules import registry
-
-from docs import figures
 
 ROOT = Path(__file__).resolve().parents[1]
 PART = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)

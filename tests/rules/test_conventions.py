@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from gradguard.check.catalogue import RuleInfo, catalogue
 
+from gradguard.check.catalogue import RuleInfo, catalogue
 from tests.marks import findings
 from tests.rules.pages import english, read
 

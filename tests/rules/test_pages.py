@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
+
 from gradguard.check.catalogue import catalogue
 from gradguard.check.settings import Level, Settings
 from gradguard.ide.hover import why_it_matters
 from gradguard.ide.pages import page, stem
-
 from tests.marks import disagreement, expected, findings
 from tests.oracle import Program, judge_many, measure
 from tests.rules.pages import BLOCK, FOLDER, HEADINGS, KINDS, Page, english, read, translations
