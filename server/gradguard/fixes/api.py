@@ -27,7 +27,7 @@ KINDS: Mapping[str, Maker] = {
     "drop-retain-graph": graph.drop_retain_graph,
     "stack": graph.stack,
     "no-grad": modes.under_mode,
-    "no-grad-eval": evaluation.no_grad_evaluation,
+    "decorate": modes.decorate,
     "no-grad-rest": evaluation.no_grad_rest,
     "relax-inference": modes.relax_inference,
     "move-after": moves.move_after,

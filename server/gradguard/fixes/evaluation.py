@@ -1,45 +1,18 @@
-"""`torch.no_grad()` for code that records graphs nobody differentiates: how far around the call it reaches."""
+"""A bare `torch.no_grad()` made into the `with` it was meant to be."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 from gradguard.findings import FixPlan, Span
 from gradguard.fixes.edit import Edit
-from gradguard.fixes.modes import decorate, under_mode
+from gradguard.fixes.modes import under_mode
 from gradguard.fixes.region import blocks
 from gradguard.source.text import Source
 
-_EVALUATES = re.compile(
-    r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|infer|inference)(_|$)"
-)
 _DIFFERENTIATES = frozenset({"backward", "grad", "step", "requires_grad_"})
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def no_grad_evaluation(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
-    """A function that only evaluates is decorated; else the loop around the call is wrapped; else its statement.
-
-    Nothing that differentiates comes under the mode. data: `why`, `target` wraps the statement alone.
-    """
-    path = list(_around(source, plan.span))
-    statements = [node for node in path if isinstance(node, ast.stmt)]
-    if not statements:
-        return None
-    inner = statements[-1]
-    if dict(plan.data).get("why") == "target":
-        return _wrapped(plan, source, inner)
-    function = next(
-        (node for node in reversed(path) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))), None
-    )
-    if function is not None and _EVALUATES.search(function.name.lower()) and not _differentiates(function):
-        return decorate(replace(plan, span=source.span(function)), source)
-    within = path[path.index(function) + 1 :] if function is not None else path
-    loops = [node for node in within if isinstance(node, (ast.For, ast.While)) and not _differentiates(node)]
-    return _wrapped(plan, source, loops[0] if loops else inner)
 
 
 def no_grad_rest(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
@@ -60,12 +33,6 @@ def no_grad_rest(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     if wrapped is None:
         return None
     return (Edit(Span(bare.lineno, 1, (bare.end_lineno or bare.lineno) + 1, 1), ""), *wrapped)
-
-
-def _wrapped(plan: FixPlan, source: Source, statement: ast.stmt) -> tuple[Edit, ...] | None:
-    if isinstance(statement, (ast.If, ast.With, ast.FunctionDef, ast.ClassDef, ast.Try)):
-        return None
-    return under_mode(replace(plan, span=source.span(statement), data=()), source)
 
 
 def _around(source: Source, span: Span) -> Iterator[ast.AST]:

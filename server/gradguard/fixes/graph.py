@@ -44,6 +44,12 @@ def detach(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
 
 def detached(node: cst.BaseExpression, *, many: bool = False) -> cst.BaseExpression:
     """`node.detach()`; before a `.clone()` that ends it; of a tuple, of each element."""
+    if (
+        isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Attribute)
+        and node.func.attr.value == "detach"
+    ):
+        return node
     if many:
         return expression(f"tuple(each.detach() for each in {text_of(node)})")
     if (

@@ -43,7 +43,9 @@ def under_mode(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
         at = body.index(head)
         inner = parts[at : at + len(chosen)]
         inner[0] = inner[0].with_changes(leading_lines=())
-        block = cst.With([cst.WithItem(mode)], cst.IndentedBlock(inner), leading_lines=leading)
+        block = cst.With(
+            [cst.WithItem(mode)], cst.IndentedBlock(inner, indent=region.indent), leading_lines=leading
+        )
         return made.with_changes(body=[*parts[:at], block, *parts[at + len(chosen) :]])
 
     assert block is not None

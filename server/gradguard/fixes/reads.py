@@ -9,9 +9,10 @@ import libcst as cst
 
 from gradguard.findings import FixPlan, Span
 from gradguard.fixes.edit import Edit
+from gradguard.fixes.graph import detached
 from gradguard.fixes.imports import torch_name, with_torch
 from gradguard.fixes.region import Region
-from gradguard.fixes.syntax import expression, method, text_of
+from gradguard.fixes.syntax import expression, text_of
 from gradguard.source.text import Source
 
 EVERY = 100
@@ -46,7 +47,7 @@ def item_after_loop(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
         behind = f"{name} = {torch_name(source)}.stack({name}).tolist()"
     else:
         return None
-    region.replace(read, method(read.func.value, "detach"))
+    region.replace(read, detached(read.func.value))
     region.after(whole, behind)
     return with_torch(source, region.edits())
 
@@ -77,7 +78,7 @@ def guard_read(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
         parts = list(made.body)  # type: ignore[attr-defined]
         inner = parts[first : last + 1]
         inner[0] = inner[0].with_changes(leading_lines=())
-        guarded = cst.If(test, cst.IndentedBlock(inner), leading_lines=leading)
+        guarded = cst.If(test, cst.IndentedBlock(inner, indent=region.indent), leading_lines=leading)
         return made.with_changes(body=[*parts[:first], guarded, *parts[last + 1 :]])
 
     region.change(block, wrap)

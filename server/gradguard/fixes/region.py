@@ -32,12 +32,14 @@ class Region:
         self.first, self.last = first, last
         start, end = source.lines.start(first), source.lines.start(last + 1)
         text = source.text[start:end]
+        self.indent = indent_of(source)
+        """What a new block is indented by."""
         self._bom = BOM if first == 1 and text.startswith(BOM) else ""
         text = text[len(self._bom) :]
         newline = source.lines.line_end
         indented = text[:1] in " \t"
         self._head = f"if 1:{newline}" if indented else ""
-        config = cst.PartialParserConfig(default_newline=newline, default_indent=indent_of(source))
+        config = cst.PartialParserConfig(default_newline=newline, default_indent=self.indent)
         module = cst.parse_module(self._head + text, config=config)
         if module.code != self._head + text:
             raise ValueError("not given back as it was")

@@ -65,4 +65,6 @@ def without_argument(call: cst.Call, which: str | cst.Arg) -> cst.Call:
     args = [arg for arg in call.args if arg is not gone]
     if args and call.args[-1] is gone:
         args[-1] = args[-1].with_changes(comma=gone.comma, whitespace_after_arg=gone.whitespace_after_arg)
+    if not args:
+        return call.with_changes(args=args, whitespace_before_args=cst.SimpleWhitespace(""))
     return call.with_changes(args=args)

@@ -51,6 +51,7 @@ def out_of_place(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     call = region.find(plan.span, cst.Call)
     if call is None:
         return None
+    call = _whole_chain(region, call)
     statement = region.around(call, cst.BaseSmallStatement)
     if statement is None:
         return None
@@ -70,6 +71,16 @@ def out_of_place(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     else:
         return _clone_first(region, statement, name)
     return region.edits()
+
+
+def _whole_chain(region: Region, call: cst.Call) -> cst.Call:
+    """The last of the in-place methods that are called one on the other."""
+    while True:
+        func = region.parent(call)
+        outer = region.parent(func) if isinstance(func, cst.Attribute) and func.value is call else None
+        if not isinstance(outer, cst.Call) or not _writes(outer):
+            return call
+        call = outer
 
 
 def _cloned_call(
@@ -152,9 +163,7 @@ def functional(call: cst.Call) -> cst.Call | None:
     if not last.value.endswith("_") or last.value.startswith("_"):
         return None
     base = last.value[:-1]
-    if base in UNLIKE or not _known(base):
-        return None
-    if isinstance(func, cst.Name):
+    if base in UNLIKE or not isinstance(func, cst.Attribute) or not _known(base, func):
         return None
     made = func.with_changes(attr=last.with_changes(value=base))
     if isinstance(func.value, cst.Call) and _writes(func.value):
@@ -165,11 +174,12 @@ def functional(call: cst.Call) -> cst.Call | None:
     return call.with_changes(func=made)
 
 
-def _known(base: str) -> bool:
+def _known(base: str, func: cst.Attribute) -> bool:
+    """Whether torch has a form of that name without the underscore, as a method or where the function is."""
     ops = table.load(None)
-    return any(
-        ops.op(f"{prefix}{base}") is not None for prefix in ("Tensor.", "torch.", "torch.nn.functional.")
-    )
+    owner = text_of(func.value)
+    prefix = {"torch": "torch.", "F": "torch.nn.functional.", "torch.nn.functional": "torch.nn.functional."}
+    return ops.op(f"{prefix.get(owner, 'Tensor.')}{base}") is not None
 
 
 def _writes(call: cst.Call) -> bool:

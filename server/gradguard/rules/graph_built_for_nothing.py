@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gradguard.findings import Applicability, Finding
-from gradguard.rules.blocks import settled
 from gradguard.rules.model import INFORMATION, Context, Rule, quoted
+from gradguard.rules.reach import without_grad
 from gradguard.tape.events import Event, UnusedGraph
 
 _WHY = {
@@ -35,14 +35,7 @@ def render(context: Context, event: Event) -> Finding | None:
         event,
         f"{quoted(event.text)} {_WHY[event.why]}",
         severity=INFORMATION,
-        fixes=context.plan(
-            "no-grad-eval",
-            "Run it under `torch.no_grad()`",
-            settled(context, Applicability.SAFE if event.why == "eval" else Applicability.UNSAFE),
-            event.place.node,
-            event.place,
-            why=event.why,
-        ),
+        fixes=without_grad(context, event),
     )
 
 

@@ -25,7 +25,7 @@ def render(context: Context, event: Event) -> Finding | None:
         fixes += context.plan(
             "data-to-detach",
             "Use `.detach()`, which autograd checks",
-            Applicability.UNSAFE,
+            Applicability.MANUAL,
             write.statement,
             write.place,
             name=write.text,

@@ -1,0 +1,68 @@
+"""How far around a forward call `torch.no_grad()` may reach: over nothing that a backward needs."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from gradguard.findings import Applicability, FixPlan
+from gradguard.rules.blocks import settled
+from gradguard.rules.model import Context
+from gradguard.tape.events import UnusedGraph
+
+_EVALUATES = re.compile(
+    r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|infer|inference)(_|$)"
+)
+_DIFFERENTIATES = frozenset({"backward", "grad", "step", "requires_grad_"})
+_WRAPPED = (ast.For, ast.While, ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
+TITLE = "Run it under `torch.no_grad()`"
+
+
+def without_grad(context: Context, event: UnusedGraph) -> list[FixPlan]:
+    """A function that only evaluates is decorated; else the loop around the call is wrapped; else its statement."""
+    place = event.place
+    around = _around(context.analysis.sources[place.path].tree, place.node)
+    if event.why == "target":
+        around = around[-1:]
+    quiet = [node for node in around if not _needed(context, node)]
+    safe = settled(context, Applicability.SAFE if event.why == "eval" else Applicability.UNSAFE)
+    functions = [node for node in around if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    if functions and functions[-1] in quiet and _EVALUATES.search(functions[-1].name.lower()):
+        return context.plan("decorate", TITLE, safe, functions[-1], place)
+    within = around[around.index(functions[-1]) + 1 :] if functions else around
+    loops = [node for node in within if isinstance(node, (ast.For, ast.While)) and node in quiet]
+    chosen = loops[0] if loops else around[-1] if around else None
+    if not isinstance(chosen, _WRAPPED):
+        return []
+    return context.plan("no-grad", TITLE, safe if chosen in quiet else Applicability.UNSAFE, chosen, place)
+
+
+def _around(tree: ast.Module, node: ast.AST) -> list[ast.stmt]:
+    """Statements that hold a node, from the outermost to the innermost."""
+    found: list[ast.stmt] = []
+    here: ast.AST | None = tree
+    while here is not None:
+        if isinstance(here, ast.stmt):
+            found.append(here)
+        here = next(
+            (
+                child
+                for child in ast.iter_child_nodes(here)
+                if child is not node and any(part is node for part in ast.walk(child))
+            ),
+            node
+            if isinstance(node, ast.stmt) and here is not node and node in ast.iter_child_nodes(here)
+            else None,
+        )
+    return found
+
+
+def _needed(context: Context, around: ast.stmt) -> bool:
+    """Whether a backward goes through anything recorded there, or the statement differentiates itself."""
+    for part in ast.walk(around):
+        if part in context.analysis.needed:
+            return True
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+            if part.func.attr in _DIFFERENTIATES:
+                return True
+    return False

@@ -1,0 +1,18 @@
+"""Safe fixes of programs grown at random keep what the programs compute. `make fuzz` asks for many more."""
+
+from __future__ import annotations
+
+from tests.fixes.judging import Outcome
+from tests.oracle import shared_pool
+
+SEEDS = range(300)
+"""About one in six has something to fix."""
+
+
+def test_safe_fixes_keep_values_and_gradients() -> None:
+    found: list[tuple[int, Outcome]] = shared_pool().call(
+        "tests.fixes.judging:batch", timeout=600, seeds=list(SEEDS)
+    )
+    assert len(found) > len(SEEDS) / 12
+    wrong = {seed: (outcome.wrong, outcome.after) for seed, outcome in found if outcome.wrong}
+    assert wrong == {}
