@@ -27,7 +27,7 @@ demo: $(RUN)  ## open a training script with mistakes as an editor would, and pr
 test: test-python test-client  ## every test that needs no editor
 
 test-python: $(DEV)
-	$(PY) -m pytest -q -n $(WORKERS) --dist loadgroup tests
+	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile tests
 
 test-client: $(NODE) $(RUN)
 	npm test --silent
