@@ -73,12 +73,16 @@ def seconds_per_step(step: Step, steps: int, mode: str) -> float:
     if session is not None:
         session.stop()
         if session.troubles or session.findings.sorted():
-            raise RuntimeError(f"the monitor should have nothing to say: {session.troubles or session.findings.sorted()}")
+            raise RuntimeError(
+                f"the monitor should have nothing to say: {session.troubles or session.findings.sorted()}"
+            )
     return elapsed / steps
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()

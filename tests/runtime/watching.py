@@ -45,10 +45,10 @@ def watch_file(path: Path, **options: Any) -> Watched | Died:
 
 def run_watched(code: str, prelude: str, light: bool, watched: bool = True) -> Watched:
     """Runs in the worker. With `watched` off the same program runs plainly, for comparison."""
-    from gradguard.runtime.session import Session
+    import torch
     from tests.oracle.programs import Gradients, as_array, execute, gradients_recorded
 
-    import torch
+    from gradguard.runtime.session import Session
 
     gradients = Gradients()
     sessions: list[Session] = []
@@ -74,9 +74,7 @@ def run_watched(code: str, prelude: str, light: bool, watched: bool = True) -> W
     ran = execute(code, prelude, inside=inside)
     findings, limits = sessions[0].results() if sessions else ((), ())
     final = {
-        name: as_array(value)
-        for name, value in ran.namespace.items()
-        if isinstance(value, torch.Tensor)
+        name: as_array(value) for name, value in ran.namespace.items() if isinstance(value, torch.Tensor)
     }
     return Watched(
         tuple(
@@ -93,5 +91,3 @@ def run_watched(code: str, prelude: str, light: bool, watched: bool = True) -> W
         tuple(sessions[0].troubles) if sessions else (),
         final,
     )
-
-

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.autograd.graph
 
-from gradguard.runtime.tape import Call, Record, record_of
+from gradguard.runtime.tape import Call, Record, node_of, record_of
 
 if TYPE_CHECKING:
     from gradguard.runtime.session import Session
@@ -33,7 +33,7 @@ class Survey:
 def survey(roots: Any, inputs: Any) -> Survey:
     """Walks from the roots to the leaves; with `inputs`, only what lies on a path to one of them."""
     result = Survey()
-    start = [_node(root) for root in ((roots,) if isinstance(roots, torch.Tensor) else roots)]
+    start = [root_node(root) for root in ((roots,) if isinstance(roots, torch.Tensor) else roots)]
     order: list[Any] = []
     seen: set[Any] = set()
     pending = [node for node in start if node is not None]
@@ -61,9 +61,9 @@ def survey(roots: Any, inputs: Any) -> Survey:
     return result
 
 
-def _node(root: Any) -> Any:
+def root_node(root: Any) -> Any:
     if isinstance(root, torch.Tensor):
-        return root.grad_fn
+        return node_of(root)
     return getattr(root, "node", None)
 
 
@@ -71,7 +71,7 @@ def _towards(order: list[Any], inputs: Any) -> list[Any]:
     wanted_nodes: set[Any] = set()
     wanted_leaves: set[int] = set()
     for given in (inputs,) if isinstance(inputs, torch.Tensor) else inputs:
-        node = _node(given)
+        node = root_node(given)
         if node is not None:
             wanted_nodes.add(node)
         else:

@@ -12,6 +12,7 @@ from gradguard.findings import Severity
 from gradguard.runtime import lines
 from gradguard.runtime.carry import carried_from, cause_of
 from gradguard.runtime.collect import Where
+from gradguard.runtime.engine import root_node
 from gradguard.runtime.frames import Place
 from gradguard.runtime.tape import Call, Record, Saved, Write, record_of, saved_value
 from gradguard.runtime.writers import argument_names
@@ -46,23 +47,25 @@ class Faults:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._explained: list[int] = []
+        self._explained: list[tuple[int, str]] = []
 
     def of_backward(self, call: Call, roots: Any, error: BaseException) -> None:
         text = str(error)
-        self._explained.append(id(error))
         if STALE in text:
             self._stale(call, roots, text)
         elif FREED in text:
             self._freed(call, roots, text)
         elif NO_GRAD in text:
             self._no_graph(call, text)
+        else:
+            return
+        self._explained.append((id(error), text))
 
     def of_statement(self, error: BaseException, trace: TracebackType | None) -> None:
         """An error that left the watched code."""
-        if id(error) in self._explained:
-            return
         text = str(error)
+        if (id(error), text) in self._explained:
+            return
         for part, code, meaning in AT_STATEMENT:
             if part in text:
                 stack = self._user_frames(trace)
@@ -81,7 +84,7 @@ class Faults:
 
     def _user_frames(self, trace: TracebackType | None) -> list[tuple[Any, int]]:
         """Frames of the user's code in a traceback, outermost first, with the instruction each stood at."""
-        found = []
+        found: list[tuple[Any, int]] = []
         while trace is not None:
             if self.session.frames.is_user_file(trace.tb_frame.f_code.co_filename):
                 found.append((trace.tb_frame, trace.tb_lasti))
@@ -94,7 +97,20 @@ class Faults:
         for _, entry in stale:
             for write in distinct(entry.writes):
                 told = True
-                self._report_write(call, entry, write, text)
+                self._report_write(call, entry.record, write, text)
+        for node in _nodes(roots):
+            record = record_of(node)
+            if record is not None and record.stale_at_birth and not record.released:
+                told = True
+                self.session.findings.add(
+                    "GG101",
+                    record.site.inner,
+                    f"In-place `{record.op}` overwrites an operand that it must itself save for backward.",
+                    Severity.ERROR,
+                    [(call.site.inner, "this backward still needs it")],
+                    (f"torch: {text}",),
+                )
+        told = told or self._stale_out_of_sight(call, roots, text)
         if not told:
             self.session.findings.add(
                 "GG101",
@@ -105,16 +121,32 @@ class Faults:
                 notes=(f"torch: {text}",),
             )
 
+    def _stale_out_of_sight(self, call: Call, roots: Any, text: str) -> bool:
+        """Writes to memory that a node may have saved where it cannot be looked at."""
+        told = False
+        for node in _nodes(roots):
+            record = record_of(node)
+            if record is None or not record.hidden:
+                continue
+            later = [
+                w
+                for w in self.session.tape.recent
+                if w.sequence > record.sequence and w.storage in record.hidden
+            ]
+            for write in distinct(later):
+                told = True
+                self._report_write(call, record, write, text)
+        return told
+
     def _entries(self, roots: Any) -> list[tuple[Any, Saved]]:
-        found = []
+        found: list[tuple[Any, Saved]] = []
         for node in _nodes(roots):
             record = record_of(node)
             if record is not None:
                 found.extend((node, entry) for entry in record.saved)
         return found
 
-    def _report_write(self, call: Call, entry: Saved, write: Write, text: str) -> None:
-        record = entry.record
+    def _report_write(self, call: Call, record: Record, write: Write, text: str) -> None:
         related: list[tuple[Where, str]] = [
             (record.site.inner, f"`{record.op}` saved the tensor here"),
             (call.site.inner, "this backward still needs it"),
@@ -244,7 +276,7 @@ def _nodes(roots: Any) -> list[Any]:
     seen: set[Any] = set()
     order: list[Any] = []
     given = (roots,) if isinstance(roots, torch.Tensor) else roots
-    pending = [getattr(r, "grad_fn", None) or getattr(r, "node", None) for r in given]
+    pending = [root_node(r) for r in given]
     while pending:
         node = pending.pop()
         if node is None or node in seen:
@@ -282,9 +314,7 @@ def distinct(writes: list[Write]) -> list[Write]:
 def _boundary(roots: Any, call: Call) -> tuple[Record, Record | None] | None:
     """The first freed record that backward meets, and the record that leads into it."""
     given = (roots,) if isinstance(roots, torch.Tensor) else roots
-    pending: list[tuple[Any, Record | None]] = [
-        (getattr(r, "grad_fn", None) or getattr(r, "node", None), None) for r in given
-    ]
+    pending: list[tuple[Any, Record | None]] = [(root_node(r), None) for r in given]
     seen: set[Any] = set()
     while pending:
         node, parent = pending.pop(0)

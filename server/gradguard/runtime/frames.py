@@ -13,8 +13,10 @@ import sysconfig
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-USER, LIBRARY, MODULE_CALL = 0, 1, 2
+USER, LIBRARY, MODULE_CALL, RUNNER = 0, 1, 2, 3
 MODULE_CALLS = {"_wrapped_call_impl", "_call_impl"}
+# Functions that run the user's code: nothing above them is of interest.
+RUNNERS = {"pytest_pyfunc_call": "python.py", "run_code": "interactiveshell.py"}
 
 
 class Place(NamedTuple):
@@ -125,6 +127,8 @@ class Frames:
             self._codes[key] = code
             if code.co_name in MODULE_CALLS and code.co_filename.endswith("module.py"):
                 known = MODULE_CALL
+            elif code.co_filename.endswith(RUNNERS.get(code.co_name, "\0")):
+                known = RUNNER
             else:
                 known = USER if self.is_user_file(code.co_filename) else LIBRARY
             self._kinds[key] = known
@@ -146,7 +150,7 @@ class Frames:
                 key.append(frame.f_lasti)
             elif kind == MODULE_CALL:
                 key.append(-1)
-            if frame is base:
+            if frame is base or kind == RUNNER:
                 break
             frame = frame.f_back
         packed = tuple(key)

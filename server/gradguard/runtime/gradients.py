@@ -17,7 +17,7 @@ from gradguard.runtime.collect import Where
 from gradguard.runtime.engine import Survey, survey
 from gradguard.runtime.frames import Place, Site
 from gradguard.runtime.plans import Plan
-from gradguard.runtime.tape import Call
+from gradguard.runtime.tape import Call, is_leaf, node_of
 from gradguard.runtime.writers import locals_of
 
 if TYPE_CHECKING:
@@ -70,12 +70,13 @@ class Gradients:
         self.leaf_storages: dict[int, int] = {}
         self.reached: dict[int, tuple[weakref.ref[Any], Site | None]] = {}
         self._lifted: dict[int, int] = {}
+        self._no_drops: set[tuple[int, int]] = set()
 
     # Where values leave the graph
 
     def see_drop(self, plan: Plan, args: Any, needs: bool, frame: FrameType) -> None:
         """`item`, `detach` or `torch.tensor` of a value that has a graph; each place is looked at once."""
-        if self.session.in_engine:
+        if self.session.in_engine or not (needs or plan.lifts):
             return
         user = self.session.frames.user_frame(frame)
         if user is None:
@@ -89,11 +90,14 @@ class Gradients:
                 self._lifted[hash(key)] = self._lifted.get(hash(key), 0) + 1
                 self._see_new_tensor(key, user)
             return
-        if not needs:
+        if key in self._no_drops:
             return
         tensor = args[0]
         place = Place(user.f_code, user.f_lasti)
         if plan.name == "detach" and "detach" not in lines.call_names(place):
+            # Autograd detaches the results that it saves.
+            self.session.frames.kind(user.f_code)
+            self._no_drops.add(key)
             return
         what = "`detach`" if plan.name == "detach" else "Reading the value as a Python number"
         self._cut(key, place, what, [tensor])
@@ -109,8 +113,8 @@ class Gradients:
 
     def _cut(self, key: tuple[int, int], place: Place, what: str, dropped: list[Any]) -> None:
         with self.session.silenced():
-            found = survey([t for t in dropped if t.grad_fn is not None], None)
-        leaves = {id(leaf) for leaf, _ in found.leaves} | {id(t) for t in dropped if t.is_leaf}
+            found = survey([t for t in dropped if node_of(t) is not None], None)
+        leaves = {id(leaf) for leaf, _ in found.leaves} | {id(t) for t in dropped if node_of(t) is None}
         self.session.frames.kind(place.code)
         self.cuts[key] = Cut(place, what, self.session.tape.tick(), leaves)
 
@@ -148,7 +152,7 @@ class Gradients:
             return
         for index in plan.positions:
             tensor = args[index] if index < len(args) else None
-            if isinstance(tensor, torch.Tensor) and tensor.requires_grad and tensor.is_leaf:
+            if isinstance(tensor, torch.Tensor) and tensor.requires_grad and is_leaf(tensor):
                 sites = self.without_grad.setdefault(id(tensor), [])
                 if len(sites) < MOST_SITES:
                     site = self.session.frames.site(frame)

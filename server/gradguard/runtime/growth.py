@@ -19,7 +19,7 @@ from gradguard.findings import Severity
 from gradguard.runtime import lines
 from gradguard.runtime.collect import Where
 from gradguard.runtime.frames import Place, Site
-from gradguard.runtime.tape import Call, Record, record_of
+from gradguard.runtime.tape import Call, Record, node_of, record_of
 
 if TYPE_CHECKING:
     from gradguard.runtime.session import Session
@@ -168,7 +168,8 @@ class Growth:
         held: list[tuple[Record, Any]] = []
         for record in list(tape.live.values()):
             out = record.out()
-            if out is not None and out.grad_fn is not None and record_of(out.grad_fn) is record:
+            node = node_of(out) if out is not None else None
+            if node is not None and record_of(node) is record:
                 held.append((record, out))
         by_site: dict[int, list[tuple[Record, Any]]] = defaultdict(list)
         for record, out in held:
@@ -184,7 +185,7 @@ class Growth:
         examples: dict[int, list[Record]] = defaultdict(list)
         order: list[Record] = []
         seen: set[Any] = set()
-        pending = [out.grad_fn]
+        pending = [node_of(out)]
         while pending and len(seen) < MOST_NODES:
             node = pending.pop(0)
             if node is None or node in seen:

@@ -29,7 +29,8 @@ STATISTICS = {
 class Plan:
     """positions: arguments that are tensors. lists: arguments that are lists of tensors. writes: positions written.
 
-    written_names: keyword arguments written (`out=`).
+    written_names: keyword arguments written (`out=`). uncounted: below a dispatch mode torch forgets to raise the
+    version of what the op writes.
     """
 
     name: str
@@ -42,13 +43,17 @@ class Plan:
     statistics: tuple[int, int, int] | None
     drops: bool
     lifts: bool
+    uncounted: bool
 
 
 def plan_for(func: Any) -> Plan:
     """Reads the schema of an operator overload."""
     schema = func._schema
     name = schema.name.rpartition("::")[2]
-    positions, lists, writes, names = [], [], [], []
+    positions: list[int] = []
+    lists: list[int] = []
+    writes: list[int] = []
+    names: list[str] = []
     for index, argument in enumerate(schema.arguments):
         text = str(argument.type)
         if "Tensor" in text:
@@ -70,6 +75,7 @@ def plan_for(func: Any) -> Plan:
         STATISTICS.get(name),
         name in ("_local_scalar_dense", "detach"),
         name in ("lift_fresh", "lift_fresh_copy"),
+        name.startswith("_foreach_") and bool(writes),
     )
 
 

@@ -107,7 +107,7 @@ class Session:
             return
         self.tracer.stop()
         if threading.gettrace() == self._thread_started:
-            threading.settrace(None)  # type: ignore[arg-type]
+            threading.settrace(None)
         if not self.watch().stop() and self.watch().on:
             self.say("Another dispatch mode was left on the stack, so the monitor could not leave it.")
         self.engine.remove()

@@ -16,7 +16,7 @@ from gradguard.runtime import lines
 from gradguard.runtime.collect import Where
 from gradguard.runtime.faults import distinct
 from gradguard.runtime.frames import Site
-from gradguard.runtime.tape import Call, Record, Saved, Write, saved_value
+from gradguard.runtime.tape import Call, Record, Saved, Write, node_of, saved_value
 
 if TYPE_CHECKING:
     from gradguard.runtime.session import Session
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 MOST_ELEMENTS = 262_144
 LINE_ELEMENTS = 4_096
 MOST_SHARED = 64
-RESULTS = {"_saved_result", "_saved_output", "_saved_out"}
 
 
 class SilentWrites:
@@ -39,7 +38,7 @@ class SilentWrites:
     def see_saved(self, node: Any, record: Record) -> None:
         """A new record: takes the values of what lies in memory that NumPy can write."""
         for entry in record.saved:
-            if self.exported or not (entry.leaf or entry.attribute in RESULTS):
+            if self.exported or not (entry.leaf or entry.result):
                 tensor = saved_value(node, entry)
                 if self._is_shared(tensor, entry):
                     self._take(entry, tensor.untyped_storage(), tensor.device, watch=True)
@@ -49,7 +48,7 @@ class SilentWrites:
         if (
             tensor.device.type != "cpu"
             or not tensor.dim()
-            or (tensor.grad_fn is not None and not self.exported)
+            or (node_of(tensor) is not None and not self.exported)
         ):
             return False
         storage = tensor.untyped_storage()
@@ -112,7 +111,7 @@ class SilentWrites:
             if mark is None or mark.record.hooked or mark.record.released:
                 continue
             for entry in mark.record.saved:
-                if entry.leaf or id(entry) in suspects:
+                if not entry.result or id(entry) in suspects:
                     self._check_entry(call, node, entry)
 
     def _check_entry(self, call: Call, node: Any, entry: Saved) -> None:
@@ -132,51 +131,67 @@ class SilentWrites:
         record = entry.record
         related: list[tuple[Where, str]] = [
             (record.site.inner, f"`{record.op}` saved the tensor here"),
-            (call.site.inner, "this backward computes a wrong gradient from it"),
+            (call.site.inner, "this backward reads the changed values"),
         ]
-        host = [w for w in entry.writes if w.kind == "host"]
-        statistics = [w for w in entry.writes if w.kind == "statistics"]
-        for write in host[:1]:
-            self._add(write.line, "Memory that NumPy shares was written while backward still needed it: "
-                      "no error, wrong gradient.", related)  # fmt: skip
-        for write in distinct(entry.writes):
+        told = False
+        for write in entry.writes:
             if write.kind == "host":
-                continue
-            place = write.site.inner
-            target = lines.target_text(place) if place else ""
-            if write.kind == "optimizer":
-                what = "The optimizer changes parameters in a way the version counter does not see"
-            else:
-                what = f"{'`' + target + '`' if target else '`' + write.op + '`'} is written behind autograd's back"
+                told = True
+                self._add(write.line, "NumPy writes memory that backward still needs", related)
+                break
+        for write in distinct(entry.writes):
+            if write.kind != "host":
+                told = True
+                self._add(write.site.inner, _what(write), related)
+        for write in entry.writes:
+            if write.kind == "statistics":
+                told = True
+                self._add(
+                    write.site.inner,
+                    "Batch normalisation updates running statistics that an earlier pass in eval mode saved",
+                    related,
+                )
+                break
+        if not told:
             self._add(
-                place, f"{what} while backward still needs the old values: no error, wrong gradient.", related
-            )
-        if statistics and not host:
-            self._add(
-                statistics[0].site.inner,
-                "Batch normalisation updates running statistics that an earlier pass in eval mode saved: no error, "
-                "wrong gradient.",
-                related,
-            )
-        if not entry.writes:
-            self._add(
-                record.site.inner,
-                f"What `{record.op}` saved here changed before backward read it, by a write outside torch: no error, "
-                "wrong gradient.",
-                related[1:],
+                record.site.inner, f"What `{record.op}` saved here is written from outside torch", related[1:]
             )
 
     def _report_replaced(self, call: Call, entry: Saved) -> None:
         record = entry.record
+        saved, needs = record.site.inner, call.site.inner
+        where: Where = saved
+        if needs is not None:
+            found = lines.data_assignments(needs.path)
+            between = [
+                n
+                for n in found
+                if saved is not None and saved.path == needs.path and saved.line < n < needs.line
+            ]
+            candidates = between or found
+            if candidates:
+                where = (needs.path, candidates[-1])
         self._add(
-            record.site.inner,
-            f"`{record.op}` saved this parameter, but `.data = ...` gave it other memory before backward: the gradient "
-            "is computed from the new values.",
-            [(call.site.inner, "this backward computes a wrong gradient from it")],
+            where,
+            "`.data = ...` gives a tensor other memory while backward still needs the old",
+            [
+                (saved, f"`{record.op}` saved the tensor here"),
+                (needs, "this backward reads the new values"),
+            ],
         )
 
-    def _add(self, where: Where, message: str, related: list[tuple[Where, str]]) -> None:
+    def _add(self, where: Where, what: str, related: list[tuple[Where, str]]) -> None:
+        message = f"{what}: no error, and the gradient is computed from the changed values."
         self.session.findings.add("GG105", where, message, Severity.WARNING, related)
+
+
+def _what(write: Write) -> str:
+    if write.kind == "optimizer":
+        return "The optimizer changes parameters that backward still needs, unseen by the version counter"
+    target = lines.target_text(write.site.inner) if write.site.inner is not None else ""
+    return (
+        f"`{target or write.op}` is written behind autograd's back while backward still needs the old values"
+    )
 
 
 def _sample(view: Any, most: int) -> Any:

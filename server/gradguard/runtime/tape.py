@@ -18,6 +18,8 @@ from gradguard.runtime.frames import Site
 
 KEY = "gradguard"
 RECENT_WRITES = 20_000
+# Attributes that hold a result of the op itself.
+RESULTS = {"_saved_result", "_saved_output", "_saved_out"}
 
 
 class Saved:
@@ -36,6 +38,7 @@ class Saved:
         "offset",
         "owner",
         "record",
+        "result",
         "shape",
         "size",
         "snapshot",
@@ -48,10 +51,11 @@ class Saved:
     def __init__(self, record: Record, attribute: str, index: int, tensor: Any) -> None:
         self.record = record
         self.attribute = attribute
+        self.result = attribute in RESULTS
         self.index = index
         self.storage: int = tensor.untyped_storage()._cdata
         self.version: int = -1 if tensor.is_inference() else tensor._version
-        self.leaf: bool = tensor.requires_grad and tensor.is_leaf
+        self.leaf: bool = tensor.requires_grad and is_leaf(tensor)
         self.dtype = tensor.dtype
         self.shape = tuple(tensor.shape)
         self.stride = tuple(tensor.stride())
@@ -79,13 +83,17 @@ class Write:
 
 
 class Record:
-    """One node: which op made it, where, what it saved, and which backward ran it."""
+    """One node: which op made it, where, what it saved, and which backward ran it.
+
+    hidden: memory that the op may have saved out of sight, as a write through a view does in the base's node.
+    """
 
     __slots__ = (
         "alive",
         "bytes",
         "call",
         "calls",
+        "hidden",
         "hooked",
         "op",
         "out",
@@ -94,6 +102,7 @@ class Record:
         "saved",
         "sequence",
         "site",
+        "stale_at_birth",
     )
 
     def __init__(self, site: Site, op: str, sequence: int, pulse: int, out: Any, hooked: bool) -> None:
@@ -109,6 +118,8 @@ class Record:
         self.calls = 0
         self.released = False
         self.alive = True
+        self.stale_at_birth = False
+        self.hidden: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -180,7 +191,12 @@ class Tape:
     def _see_saved(self, node: Any, record: Record) -> None:
         saved: list[Saved] = []
         for name in self.saved_names(node):
-            value = getattr(node, name)
+            try:
+                value = getattr(node, name)
+            except RuntimeError:
+                # `y *= y`: the op has overwritten its own operand.
+                record.stale_at_birth = True
+                continue
             if isinstance(value, torch.Tensor):
                 saved.append(Saved(record, name, -1, value))
             elif isinstance(value, (tuple, list)):
@@ -257,6 +273,22 @@ class RootUse:
     recorded: int = 0
     executed: int = 0
     calls: int = 0
+
+
+def node_of(tensor: Any) -> Any:
+    """The node that made a tensor; None for leaves, and for views that torch refuses to use since a write."""
+    try:
+        return tensor.grad_fn
+    except RuntimeError:
+        return None
+
+
+def is_leaf(tensor: Any) -> bool:
+    """Whether a tensor is a leaf; a broken view is none."""
+    try:
+        return bool(tensor.is_leaf)
+    except RuntimeError:
+        return False
 
 
 def record_of(node: Any) -> Record | None:

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 from gradguard.runtime import plans
 from gradguard.runtime.frames import Site
 from gradguard.runtime.plans import Plan, plan_for
-from gradguard.runtime.tape import Write
+from gradguard.runtime.tape import Write, node_of
 
 if TYPE_CHECKING:
     from gradguard.runtime.session import Session
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MOST_RESULTS = 4
 _top_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 _is_grad_enabled = torch.is_grad_enabled
+_increment_version = torch.autograd.graph.increment_version
 Tensor = torch.Tensor
 DETACH = torch.ops.aten.detach.default
 
@@ -51,6 +52,8 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
         self.on = False
         self.plans: dict[Any, Plan] = {}
         self.pending: list[tuple[weakref.ref[Any], Site, str, bool]] = []
+        # Memory of the arguments of a write through a view, by the base that gets the new node.
+        self.hidden: dict[int, tuple[int, ...]] = {}
 
     def start(self) -> None:
         if not self.on:
@@ -95,6 +98,8 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
             session.trouble(error)
         session.seconds += perf_counter() - began
         result = func(*args, **(kwargs or {}))
+        if plan is not None and plan.uncounted:
+            _increment_version([t for t in args[0] if not t.is_inference()])
         if note is not None and plan is not None:
             self._after(plan, note, args, result)
         return result
@@ -156,20 +161,28 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
             target = args[index]
             if isinstance(target, Tensor) and target._is_view():
                 # A write through a view gives the base a new node.
-                pending.append((weakref.ref(target._base), site, name, hooked))
+                base = target._base
+                pending.append((weakref.ref(base), site, name, hooked))
+                self.hidden[id(base)] = tuple(
+                    a.untyped_storage()._cdata for a in args if isinstance(a, Tensor)
+                )
 
     def _flush(self) -> None:
         pending, self.pending = self.pending, []
+        hidden, self.hidden = self.hidden, {}
         record = self.session.tape.record
         for reference, site, name, hooked in pending:
             out = reference()
             if out is None:
                 continue
-            node = out.grad_fn
+            node = node_of(out)
             if node is None:
                 continue
             made = record(node, site, name, out, hooked)
-            if made is not None and made.saved:
+            if made is None:
+                continue
+            made.hidden = hidden.get(id(out), ())
+            if made.saved:
                 self.session.silent_writes.see_saved(node, made)
 
     def _see_writes(
