@@ -61,11 +61,11 @@ table-check: $(DEV)  ## ask the installed torch whether the shipped table is rig
 bench: $(DEV)  ## measure latency, throughput and the neighbours; BENCH="..." passes options
 	$(PY) -m benchmarks $(BENCH)
 
-test-editor: $(RUN) $(NODE)  ## the extension in a real VS Code, and the server in Neovim
+test-editor: $(DEV) $(NODE)  ## the extension in a real VS Code, and the server in Neovim
 	bash tests/vscode/setup.sh
 	bash tests/vscode/run.sh
 	bash tests/editors/setup_nvim.sh
-	bash tests/editors/run_nvim.sh
+	$(PY) -m pytest -q tests/editors
 
 screenshots: $(RUN) $(NODE)  ## take the pictures of the documentation again, in a real VS Code
 	bash tests/vscode/setup.sh
