@@ -46,6 +46,8 @@ class Case:
     findings: tuple[Found, ...]
     limits: int
     crash: str
+    lucky: bool = False
+    """Right by chance: backward used a tensor that had been written after it was saved."""
     kinds: Counter[str] = field(default_factory=Counter)
     ops: Counter[str] = field(default_factory=Counter)
 
@@ -57,7 +59,10 @@ class Case:
         errors = [f for f in self.findings if f.severity is Severity.ERROR]
         told = [f for f in self.findings if f.counts]
         if self.outcome == "ok":
-            return "false error" if errors else "false warning" if told else ""
+            if errors:
+                return "false error"
+            doubtful = told and not (self.lucky and all(f.code == "GG105" for f in told))
+            return "false warning" if doubtful else ""
         if self.outcome == "silent":
             return "" if told else "silent not found"
         if self.outcome == "raises":
@@ -113,7 +118,13 @@ def examine(code: str, seed: int = 0) -> Case:
         found,
         limits,
         crash,
+        verdict.lucky,
     )
+
+
+def examine_all(codes: Sequence[str]) -> list[Case]:
+    """`examine` for each program."""
+    return [examine(code) for code in codes]
 
 
 def batch(seeds: Sequence[int]) -> list[Case]:

@@ -19,7 +19,7 @@ from contextlib import (
     redirect_stderr,
     redirect_stdout,
 )
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy
@@ -27,7 +27,7 @@ import torch
 
 from tests.fuzz.live import rule_of
 from tests.oracle.judging import relative_gap, tolerance
-from tests.oracle.programs import Gradients, as_array, cloned_saves, describe, gradients_recorded
+from tests.oracle.programs import Gradients, as_array, describe, gradients_recorded
 
 PATH = "program.py"
 SECONDS = 2.0
@@ -42,20 +42,44 @@ def seed_quickly() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What torch did. `rule` is the code that speaks of the error; discard: an error that is not autograd's."""
+    """What torch did. `rule` is the code that speaks of the error; discard: an error that is not autograd's.
+
+    lucky: a tensor that backward used was not as it was when it was saved, but the gradients came out right.
+    """
 
     outcome: Outcome
     error: str = ""
     line: int | None = None
     rule: str = ""
+    lucky: bool = False
+
+
+class Saves:
+    """Saved tensors, each cloned when it is saved; sees whether one that backward uses was written since."""
+
+    def __init__(self) -> None:
+        self.changed = False
+
+    def keep(self, tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        with torch.no_grad():
+            return tensor.detach(), tensor.detach().clone()
+
+    def take(self, kept: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        now, then = kept
+        if not self.changed:
+            with torch.no_grad():
+                self.changed = now.shape != then.shape or not torch.equal(now.nan_to_num(), then.nan_to_num())
+        return then
 
 
 def run(
     code: str | types.CodeType, *, cloned: bool = False, names: dict[str, Any] | None = None
 ) -> tuple[Verdict, list[tuple[str, Any]]]:
     """One run: its end, and every gradient it obtained. The program sees `names` besides the builtins."""
-    gradients = Gradients()
-    saves: AbstractContextManager[None] = cloned_saves() if cloned else nullcontext()
+    gradients, saved = Gradients(), Saves()
+    saves: AbstractContextManager[None] = nullcontext()
+    if cloned:
+        saves = torch.autograd.graph.saved_tensors_hooks(saved.keep, saved.take)
     main = types.ModuleType("__main__")
     main.__dict__.update(names or {})
     torch.default_generator.manual_seed(0)
@@ -88,7 +112,7 @@ def run(
                 continue
             if grad is not None:
                 gradients.found.append((f"{name}.grad", as_array(grad)))
-    return verdict, gradients.found
+    return (replace(verdict, lucky=True) if saved.changed else verdict), gradients.found
 
 
 class TooLong(BaseException):
@@ -124,4 +148,4 @@ def judge(code: str | types.CodeType, names: dict[str, Any] | None = None) -> Ve
     for (name, got), (_, right) in zip(ours, theirs):
         if relative_gap(got, right) > tolerance(got):
             return Verdict("silent", name)
-    return verdict
+    return replace(verdict, lucky=other.lucky)
