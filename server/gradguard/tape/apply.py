@@ -226,10 +226,12 @@ def apply(
         if sure is not False
         for tensor in bound.tensors(w.role)
     ]
+    # What an op writes without handing it back (`Embedding(max_norm=...)`) it writes under no_grad.
+    returned = {alias.of for alias in form.aliases if alias.kind is AliasKind.SAME and alias.of != "out"}
     for tensor, w, sure in targets:
         if (
             w.counted
-            and w.role != "out"
+            and w.role in returned
             and not _writable(
                 run, tensor, inputs, place, name, bound.exprs.get(w.role), kind, sure, _maker(bound)
             )
@@ -244,7 +246,6 @@ def apply(
             run, name, place, inputs, certain=needs is True, frees=holds(run, form.frees, bound)
         )
         _save(run, node, form, bound, place)
-    written: set[int] = set()
     for tensor, w, sure in targets:
         if name.strip("_") in INPLACE_VIEWS:
             layout.view(name, tensor, bound.values, tensor)
@@ -262,8 +263,7 @@ def apply(
             sources=inputs,
             maker=_maker(bound),
         )
-        written.add(tensor.number)
-        if w.counted and w.role != "out":
+        if w.counted and w.role in returned:
             machine.rebase(run, tensor, node)
     result = _results(run, op, form, bound, place, node, needs, name)
     if cuts:
@@ -371,10 +371,13 @@ def _save(run: Run, node: Node, form: Form, bound: Bound, place: Place) -> None:
         if kept is False:
             continue
         sure = kept is True and not run.modes.autocast
+        # Statistics that this very call updates are kept, but its backward uses those of the batch.
+        read = not any(
+            w.role == saved.role and not w.counted and holds(run, w.when, bound) is True for w in form.writes
+        )
+        expr = bound.exprs.get(saved.role)
         for tensor in bound.tensors(saved.role):
-            machine.save(
-                run, node, saved.role, tensor, certain=sure, why=saved.why, expr=bound.exprs.get(saved.role)
-            )
+            machine.save(run, node, saved.role, tensor, certain=sure, why=saved.why, expr=expr, read=read)
 
 
 def _save_results(run: Run, node: Node, form: Form, bound: Bound, result: Value, place: Place) -> None:
@@ -440,7 +443,8 @@ def _result_of_aliases(
         if not sources:
             continue
         shared = holds(run, alias.when, bound, source=sources[0], op=op)
-        if shared is False:
+        if shared is False or (shared is None and len(sources) > 1):
+            # Only one tensor rearranged can be a view (`einsum("ij->ji", x)`); of several, none is.
             continue
         if alias.kind is AliasKind.SAME and shared is True:
             return sources[0]
@@ -478,12 +482,9 @@ def _result(
         made.requires_grad = needs
         made.leaf = False if needs else None
         made.node = node
-    tensors = [
-        t
-        for param in form.params
-        if param.kind in (Kind.TENSOR, Kind.TENSORS)
-        for t in bound.tensors(param.name)
-    ]
+    roles = [param.name for param in form.params if param.kind in (Kind.TENSOR, Kind.TENSORS)]
+    roles += [name for name in form.differentiable if name.startswith("self.")]
+    tensors = [tensor for name in roles for tensor in bound.tensors(name)]
     shapes.like(made, tensors, differentiable=role not in form.nondifferentiable)
     shapes.result_dtype(op.name, made, bound.values)
     shape = (

@@ -103,10 +103,11 @@ def check_saved(
     )
     if tensor.counter.value != saved.version:
         writes = [w for w in tensor.counter.writes if w.after > saved.version]
-        known = [w for w in tensor.memory.writes[saved.memory_mark :] if not _seen(w, saved)]
     else:
         writes = []
-        known = [w for w in tensor.memory.writes[saved.memory_mark :] if not _seen(w, saved)]
+    known = (
+        [w for w in tensor.memory.writes[saved.memory_mark :] if not _seen(w, saved)] if saved.read else []
+    )
     if not writes and not known:
         return True
     saved.reported = True

@@ -108,6 +108,8 @@ class Saved:
     why: str = ""
     text: str = ""
     expr: ast.AST | None = None
+    read: bool = True
+    """False where backward checks the version but does not use the numbers."""
     reported: bool = False
 
 

@@ -303,8 +303,6 @@ def _generators(
         exact = exact and source.exact
         loop = run.loop(run.place(frame, node), "comprehension")
         loop.over = source.kind
-        for held in run.loops:
-            held.inner = held.inner or loop.over in ("parameters",)
         run.loops.append(loop)
         for item in _limited(source.source):
             unpack_into(run, inner, part.target, item)

@@ -147,13 +147,15 @@ def _kind(cls: Value) -> str:
 
 def instance_attribute(run: Run, owner: Instance, name: str) -> Value:
     """Attribute that torch's base class gives an object, or MISSING."""
-    from gradguard.tape.lib import modules
+    from gradguard.tape.lib import modules, others
 
     kind = kind_of(owner)
     if f"{kind}.{name}" in METHODS or (kind != "object" and f"object.{name}" in METHODS):
         return BuiltinMethod(owner, name)
     if kind == "Module":
         return modules.attribute(run, owner, name)
+    if getattr(owner.cls, "path", "").startswith("torch.distributions."):
+        return others.distribution_attribute(run, owner, name)
     return MISSING
 
 

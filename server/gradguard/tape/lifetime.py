@@ -73,8 +73,8 @@ def loop_ends(run: Run, frame: Frame, loop: Loop) -> None:
     """A loop inside a step loop passes on that it trained."""
     for outer in run.loops:
         outer.trains = outer.trains or loop.trains
-        outer.inner = outer.inner or loop.trains or loop.calls
         if outer.depth == loop.depth:
+            outer.inner = outer.inner or loop.trains or loop.calls
             outer.calls = outer.calls or loop.calls
 
 
@@ -284,7 +284,8 @@ def release(run: Run, tensors: list[Tensor]) -> None:
 def finish(run: Run) -> None:
     """Verdicts at the end of a path."""
     for kept in run.kept.values():
-        if any(tensor.node is not None and tensor.node.walks > kept.order for tensor in kept.group):
+        nodes = [*kept.old, *(tensor.node for tensor in kept.group if tensor.node is not None)]
+        if any(node.walks > kept.order for node in nodes):
             run.emit(GraphReleased(kept.event.place, True, kept.event.loop))
         else:
             run.emit(replace(kept.event, trained=_trained(kept)))

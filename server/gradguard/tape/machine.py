@@ -24,7 +24,7 @@ from gradguard.tape.domain import (
 from gradguard.tape.events import ArgumentWrite, InferenceSaved, RefusedWrite, WriteFact
 from gradguard.tape.holders import note
 from gradguard.tape.run import Run
-from gradguard.tape.values import Sym
+from gradguard.tape.values import Sym, tensors_in
 
 
 def requires(run: Run, tensors: Iterable[Tensor]) -> Tri:
@@ -123,12 +123,13 @@ def save(
     certain: bool = True,
     why: str = "",
     expr: ast.AST | None = None,
+    read: bool = True,
 ) -> None:
     """Keep `tensor` at its present version. Torch refuses inference tensors here."""
     if tensor.inference and not run.modes.inference:
         run.emit(
             InferenceSaved(
-                node.place,
+                _passed_at(run, tensor) or node.place,
                 certain and node.certain and tensor.inference is True,
                 node.op,
                 source_text(expr) or tensor.bound_name,
@@ -147,8 +148,25 @@ def save(
             why,
             tensor.bound_name,
             expr,
+            read,
         )
     )
+
+
+def _passed_at(run: Run, tensor: Tensor) -> Place | None:
+    """The outermost call that passed the tensor, down to the function that runs; None where none did."""
+    place: Place | None = None
+    for frame in reversed(run.frames):
+        if frame.function is None or isinstance(frame.function.node, ast.Lambda):
+            break
+        arguments = frame.function.node.args
+        names = [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+        if not any(
+            one.memory is tensor.memory for name in names for one in tensors_in(frame.variables.get(name))
+        ):
+            break
+        place = frame.site
+    return place
 
 
 def make_view(

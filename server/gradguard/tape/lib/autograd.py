@@ -63,7 +63,7 @@ def _grad(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
             gradient.dtype, gradient.device = source.dtype, source.device
             layout.fresh(gradient, source.shape, [])
         gradient.source = "grad"
-        gradient.sure = False
+        gradient.sure = source is not None and source.sure
         if create is not False and run.modes.grad is not False:
             _doubled(run, gradient, roots, call, certain=create is True)
         made.append(gradient)

@@ -12,7 +12,18 @@ from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
 from gradguard.tape.truth import key_of, known_truth
-from gradguard.tape.values import ArrayV, FunctionV, Instance, ListV, NativeV, Sym, TupleV, Value, tensors_in
+from gradguard.tape.values import (
+    ArrayV,
+    BuiltinMethod,
+    FunctionV,
+    Instance,
+    ListV,
+    NativeV,
+    Sym,
+    TupleV,
+    Value,
+    tensors_in,
+)
 
 
 def unknown_call(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
@@ -135,6 +146,18 @@ def unknown_method(run: Run, receiver: Instance, name: str, call: Call) -> Value
         return _sampled(run, receiver, name, call)
     escaped(call)
     return run.fresh()
+
+
+_COMPUTED = frozenset(
+    {"mean", "stddev", "variance", "scale", "loc", "probs", "logits", "mode", "rate", "concentration"}
+)
+
+
+def distribution_attribute(run: Run, owner: Instance, name: str) -> Value:
+    """A method, or a tensor computed from the distribution's parameters."""
+    if name not in _COMPUTED:
+        return BuiltinMethod(owner, name)
+    return _sampled(run, owner, name, Call([], {}, owner.made or run.here(), [], {}))
 
 
 def _sampled(run: Run, receiver: Instance, name: str, call: Call) -> Value:

@@ -11,7 +11,7 @@ from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.lib import autograd, builtins, creation, hooks, module_methods, modules, optim, standard
 from gradguard.tape.library import torch_function
-from gradguard.tape.run import Run
+from gradguard.tape.run import Modes, Run
 from gradguard.tape.values import (
     ClassV,
     ContextV,
@@ -52,11 +52,12 @@ def call(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
     mode = _CONTEXTS.get(path)
     if mode is not None:
         return _context(run, frame, mode, call, node)
-    row = run.table.module(canonical_class(path))
-    if row is not None or modules.is_module_class(path):
-        return modules.make(run, frame, path, call, node)
     if optim.is_optimizer(path):
         return optim.make(run, frame, path, call, node)
+    if modules.is_module_class(path):
+        return modules.make(run, frame, path, call, node)
+    if path.startswith("torch.nn.init."):
+        return _initialise(run, frame, path, call, node)
     name = path.rpartition(".")[2]
     for spelled in _spellings(path, name):
         made = torchcalls.call_op(run, frame, spelled, call, node, name=name)
@@ -65,6 +66,17 @@ def call(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
     if path.startswith("torch.Tensor."):
         return _unbound(run, frame, name, call, node)
     return _unknown(run, frame, path, call, node)
+
+
+def _initialise(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
+    """`torch.nn.init` writes its argument under no_grad."""
+    saved = run.modes
+    run.modes = Modes(False, saved.inference, saved.autocast, saved.why_off, saved.saved_hooks)
+    try:
+        made = torchcalls.call_op(run, frame, path, call, node, name=path.rpartition(".")[2])
+    finally:
+        run.modes = saved
+    return _unknown(run, frame, path, call, node) if made is torchcalls.MISSING else made
 
 
 def canonical_class(path: str) -> str:
