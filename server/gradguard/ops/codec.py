@@ -19,7 +19,6 @@ from gradguard.ops.model import (
     Form,
     Kind,
     ModuleRow,
-    Op,
     Param,
     Saved,
     Write,
@@ -178,29 +177,6 @@ def decode_form(row: Json) -> Form:
     )
 
 
-def encode_op(op: Op) -> Json:
-    row: Json = {"name": op.name, "names": list(op.names), "forms": [encode_form(f) for f in op.forms]}
-    if op.inplace_of:
-        row["inplace_of"] = op.inplace_of
-    if op.inplace:
-        row["inplace"] = op.inplace
-    if op.since != "2.0":
-        row["since"] = op.since
-    return row
-
-
-def decode_op(row: Json) -> Op:
-    """Raises ValueError, KeyError or IndexError on a value that no row encodes to."""
-    return Op(
-        name=row["name"],
-        names=tuple(row["names"]),
-        forms=tuple(decode_form(f) for f in row["forms"]),
-        inplace_of=row.get("inplace_of", ""),
-        inplace=row.get("inplace", ""),
-        since=row.get("since", "2.0"),
-    )
-
-
 def encode_module(module: ModuleRow) -> Json:
     row: Json = {"module": module.name, "init": encode_params(module.init)}
     if module.absent:
@@ -217,6 +193,8 @@ def encode_module(module: ModuleRow) -> Json:
         row["since"] = module.since
     if module.extra:
         row["extra"] = dict(module.extra)
+    if module.example:
+        row["example"] = list(module.example)
     return row
 
 
@@ -232,4 +210,5 @@ def decode_module(row: Json) -> ModuleRow:
         container=row.get("container", False),
         since=row.get("since", "2.0"),
         extra=tuple(row.get("extra", {}).items()),
+        example=tuple(row.get("example", ())),
     )

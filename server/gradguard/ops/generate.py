@@ -13,12 +13,14 @@ import torch
 
 from gradguard.ops import (
     generate_corrections,
+    generate_examples,
     generate_groups,
     generate_native,
     generate_run,
     observe_modules,
     observe_special,
     shipped,
+    table,
 )
 from gradguard.ops.generate_forms import Draft, drafts
 from gradguard.ops.generate_names import Function, properties, public_callables
@@ -53,13 +55,40 @@ def main(argv: list[str] | None = None) -> int:
     if options.only:
         print(built.text)
         return 0
+    text = differences(built.text, version)
     out: Path = options.out or DATA / f"{version}.jsonl"
     out.parent.mkdir(exist_ok=True)
-    out.write_text(built.text, encoding="utf-8")
-    print(f"{out}: {len(built.text.encode())} bytes", file=sys.stderr)
+    out.write_text(text, encoding="utf-8")
+    print(f"{out}: {len(text.encode())} bytes", file=sys.stderr)
     for problem in built.problems:
         print(f"error: {problem}", file=sys.stderr)
     return 1 if built.problems else 0
+
+
+def text_for(version: str, jobs: int) -> str:
+    """What the data file of a version should hold, made with the torch that is installed."""
+    return differences(build(jobs=jobs).text, version)
+
+
+def differences(text: str, version: str) -> str:
+    """The whole data for the base version; for a newer one the rows that differ from those before it."""
+    before = [v for v in table.VERSIONS if table.key(v) < table.key(version)]
+    if version == table.BASE_VERSION or not before:
+        return text
+    old, _ = table.rows_of(before[-1])
+    new = shipped.read(text, version)
+    changed: list[tuple[list[str], str]] = []
+    kept: set[str] = set()
+    for names, line in new.rows:
+        kept.update(names)
+        different = [n for n in names if old.get(n) != line]
+        if different:
+            # A name that is new says since when it exists; one that changed keeps what it said.
+            known, fresh = [n for n in different if n in old], [n for n in different if n not in old]
+            changed += [(known, line)] if known else []
+            changed += [(fresh, shipped.since(line, version))] if fresh else []
+    gone = sorted(set(old) - kept)
+    return shipped.write(shipped.Data(changed + ([(gone, shipped.GONE)] if gone else []), new.groups))
 
 
 @dataclass(slots=True)
@@ -110,7 +139,7 @@ def make_module(name: str) -> ModuleRow:
     if not row.forms and not row.container:
         why = learned.refusals[0] if learned.refusals else "no sample"
         return replace(row, extra=(("unobserved", why[:120]),))
-    return row
+    return replace(row, example=generate_examples.module_example(row))
 
 
 def special(only: str) -> tuple[list[Op], list[ModuleRow]]:
@@ -145,7 +174,7 @@ def make(name: str) -> Made:
     """The row of one public callable, from what the generator says and from what torch does."""
     function = callables()[name]
     found = drafts(name, function, native())
-    watched, refusals = watch(function, [d.form for d in found], name)
+    watched, refusals = watch(function, [d.form for d in found], name, strict=all(d.strict for d in found))
     made = Made(Op(name), refusals=refusals[:1])
     forms: list[Form] = []
     for draft, calls in zip(found, watched):
@@ -158,13 +187,16 @@ def make(name: str) -> Made:
                 made.dropped.append(", ".join(p.name for p in one.params))
             else:
                 forms.append(one)
-    made.op = replace(made.op, forms=tuple(forms))
+    op = replace(made.op, forms=tuple(forms))
+    made.op = replace(op, example=generate_examples.op_example(op))
     return made
 
 
 def report(made: list[Made], modules: list[ModuleRow]) -> None:
     """What a maintainer should look at, on stderr."""
     for m in made:
+        if not m.op.forms and not m.dropped:
+            print(f"{m.op.name}: nothing says what it takes", file=sys.stderr)
         if m.dropped:
             why = m.refusals[0] if m.refusals else "no sample"
             print(f"{m.op.name}: form not observed, left out: ({m.dropped}): {why[:100]}", file=sys.stderr)

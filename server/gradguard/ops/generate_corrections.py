@@ -1,7 +1,8 @@
 """The corrections file: where the two sources disagree, and what neither can show on a machine without a GPU.
 
 Each entry of `disagreements` says for which names, in which respect, and why what was seen is right. Each entry of
-`changes` sets fields of a form, with the reason. Entries that no longer apply are errors, so that the file stays
+`changes` sets fields of a form, each entry of `additions` gives a name that cannot be called here the forms of
+another, with the reason. Entries that no longer apply are errors, so that the file stays
 true.
 """
 
@@ -38,9 +39,18 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Addition:
+    name: str
+    like: str
+    """The row whose forms it gets."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Corrections:
     resolved: tuple[Resolved, ...]
     changes: tuple[Change, ...]
+    additions: tuple[Addition, ...]
 
 
 def load(path: Path = FILE) -> Corrections:
@@ -58,7 +68,12 @@ def load(path: Path = FILE) -> Corrections:
             raise ValueError(f"{path}: changes[{index}]: expected names, set, reason; got {sorted(entry)}")
         forms = tuple(entry["forms"]) if "forms" in entry else None
         changes.append(Change(tuple(entry["names"]), forms, entry["set"], entry["reason"]))
-    return Corrections(tuple(resolved), tuple(changes))
+    additions = []
+    for index, entry in enumerate(raw["additions"]):
+        if set(entry) != {"name", "like", "reason"}:
+            raise ValueError(f"{path}: additions[{index}]: expected name, like, reason; got {sorted(entry)}")
+        additions.append(Addition(**entry))
+    return Corrections(tuple(resolved), tuple(changes), tuple(additions))
 
 
 def unresolved(disagreements: list[tuple[str, str]], corrections: Corrections) -> tuple[list[str], list[str]]:
@@ -93,4 +108,13 @@ def apply(ops: list[Op], corrections: Corrections) -> list[Op]:
                 row = codec.encode_form(forms[position]) | change.set | {"source": "corrected"}
                 forms[position] = codec.decode_form(row)
             by_name[name] = replace(op, forms=tuple(forms))
+    for addition in corrections.additions:
+        if addition.name in by_name or addition.like not in by_name:
+            raise ValueError(
+                f"{FILE}: cannot add {addition.name!r} like {addition.like!r}: there, or no such row"
+            )
+        forms = [
+            replace(f, source="corrected", unobserved=addition.reason) for f in by_name[addition.like].forms
+        ]
+        by_name[addition.name] = Op(addition.name, forms=tuple(forms))
     return list(by_name.values())

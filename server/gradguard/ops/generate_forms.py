@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 
 from gradguard.ops import generate_signatures
 from gradguard.ops.generate_native import NativeForm
-from gradguard.ops.model import Form, Kind
+from gradguard.ops.model import Form, Kind, Param
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +20,19 @@ class Draft:
     form: Form
     told: bool
     """The form holds what torch's generator says that the call records."""
+    strict: bool = True
+    """Arguments are chosen between forms by type; a Python function takes what it is given."""
 
 
 def drafts(name: str, function: Callable[..., Any], native: dict[str, list[NativeForm]]) -> list[Draft]:
     """Python functions by their signature; bound ones by the schemas of the native functions, else by the stubs."""
     bound = _native(name, function, native)
+    if isinstance(function, operator.attrgetter):
+        return [Draft(Form(params=(Param("self", Kind.TENSOR),)), False)]
     if inspect.isfunction(function) and not name.startswith("operator."):
         forms = generate_signatures.forms_of(name, function)
         if not (bound and _says_nothing(forms)):
-            return [Draft(_with_formulas(form, bound), False) for form in forms]
+            return [Draft(_with_formulas(form, bound), False, len(forms) > 1) for form in forms]
         return [Draft(_spread(f.form), False) for f in bound]
     if bound and not name.startswith("operator."):
         return [Draft(f.form, not f.composite) for f in bound]
@@ -37,6 +42,9 @@ def drafts(name: str, function: Callable[..., Any], native: dict[str, list[Nativ
 def _native(name: str, function: Callable[..., Any], native: dict[str, list[NativeForm]]) -> list[NativeForm]:
     last = name.rsplit(".", 1)[-1]
     candidates = [name]
+    called = getattr(function, "__name__", last)
+    if getattr(torch._C._nn, called, None) is function:
+        candidates.append(f"torch._C._nn.{called}")
     for prefix, module in (("torch._C._nn", torch._C._nn), ("torch", torch)):
         if getattr(module, last, None) is function or inspect.isfunction(function):
             candidates.append(f"{prefix}.{last}")

@@ -228,7 +228,7 @@ def _facts(fn: NativeFunctionWithDifferentiabilityInfo, params: tuple[Param, ...
     formulas: tuple[tuple[str, str], ...] = ()
     differentiable: tuple[str, ...] = ()
     nondifferentiable: tuple[str, ...] = ()
-    if recorded:
+    if recorded and info is not None:
         differentiable = tuple(
             roles.of(name)
             for name in roles.argument_names
@@ -315,9 +315,6 @@ def _saves(f: NativeFunction, info: Any, roles: _Roles) -> tuple[tuple[Saved, ..
     inplace = f.func.kind() is SchemaKind.inplace
     saves: list[Saved] = []
     frees: list[Condition] = []
-    tensors = {
-        a.name for a in f.func.arguments.flat_non_out if _kind(a.type)[0] in (Kind.TENSOR, Kind.TENSORS)
-    }
     for attribute in info.all_saved_inputs:
         name = _attribute_name(attribute)
         if name not in roles.tensors:

@@ -41,7 +41,7 @@ def _guarded(job: tuple[Callable[[str], T], str]) -> tuple[str, T | None, str]:
 
 def _calm() -> None:
     torch.set_num_threads(1)
-    os.nice(5)
+
     # torch warns about deprecated calls that the samples make on purpose.
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 

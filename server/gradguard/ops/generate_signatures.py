@@ -18,7 +18,48 @@ import torch
 from gradguard.ops.model import Form, Kind, Param
 
 _TENSOR_NAMES = frozenset(
-    ["self", "input", "other", "target", "weight", "bias", "tensor", "input1", "input2", "input3", "anchor", "positive", "negative", "running_mean", "running_var", "query", "key", "value", "attn_mask", "mat1", "mat2", "x1", "x2", "indices", "theta", "grid", "per_sample_weights", "offsets", "var", "log_probs", "targets", "key_padding_mask", "index", "src", "source", "mask", "tensor1", "tensor2", "A", "B"]
+    [
+        "self",
+        "input",
+        "other",
+        "target",
+        "weight",
+        "bias",
+        "tensor",
+        "input1",
+        "input2",
+        "input3",
+        "anchor",
+        "positive",
+        "negative",
+        "running_mean",
+        "running_var",
+        "query",
+        "key",
+        "value",
+        "attn_mask",
+        "mat1",
+        "mat2",
+        "x1",
+        "x2",
+        "indices",
+        "theta",
+        "grid",
+        "per_sample_weights",
+        "offsets",
+        "var",
+        "log_probs",
+        "targets",
+        "key_padding_mask",
+        "index",
+        "src",
+        "source",
+        "mask",
+        "tensor1",
+        "tensor2",
+        "A",
+        "B",
+    ]
 )
 """Parameters that are tensors where a Python signature does not say so; observation corrects a wrong guess."""
 
@@ -38,7 +79,11 @@ def forms_of(name: str, function: Callable[..., Any]) -> list[Form]:
     if signature is not None:
         return [Form(params=_from_inspect(signature, method=head == "Tensor"))]
     stubs = _tensor_stub() if head == "Tensor" else _function_stub()
-    return [Form(params=p) for params in stubs.get(last, ()) for p in _alternatives(params)]
+    forms = [Form(params=p) for params in stubs.get(last, ()) for p in _alternatives(params)]
+    if not forms and head == "Tensor":
+        forms = [Form(params=(Param("self", Kind.TENSOR),))]
+    # What takes anything is tried last.
+    return sorted(forms, key=lambda f: any(p.kind is Kind.ANY and not p.keyword_only for p in f.params))
 
 
 def _first_name(head: str) -> str:
@@ -46,10 +91,78 @@ def _first_name(head: str) -> str:
 
 
 _UNARY = frozenset(
-    ["abs", "neg", "pos", "invert", "index", "not_", "truth", "bool", "float", "int", "long", "complex", "len", "iter", "reversed", "nonzero"]
+    [
+        "abs",
+        "neg",
+        "pos",
+        "invert",
+        "index",
+        "not_",
+        "truth",
+        "bool",
+        "float",
+        "int",
+        "long",
+        "complex",
+        "len",
+        "iter",
+        "reversed",
+        "nonzero",
+    ]
 )
 _BINARY = frozenset(
-    ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "and_", "or_", "xor", "lshift", "rshift", "eq", "ne", "lt", "le", "gt", "ge", "div", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor", "ilshift", "irshift", "idiv", "imatmul", "radd", "rsub", "rmul", "rtruediv", "rfloordiv", "rmod", "rpow", "rmatmul", "rand", "ror", "rxor", "rlshift", "rrshift", "rdiv"]
+    [
+        "add",
+        "sub",
+        "mul",
+        "truediv",
+        "floordiv",
+        "mod",
+        "pow",
+        "matmul",
+        "and",
+        "or",
+        "and_",
+        "or_",
+        "xor",
+        "lshift",
+        "rshift",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "div",
+        "iadd",
+        "isub",
+        "imul",
+        "itruediv",
+        "ifloordiv",
+        "imod",
+        "ipow",
+        "iand",
+        "ior",
+        "ixor",
+        "ilshift",
+        "irshift",
+        "idiv",
+        "imatmul",
+        "radd",
+        "rsub",
+        "rmul",
+        "rtruediv",
+        "rfloordiv",
+        "rmod",
+        "rpow",
+        "rmatmul",
+        "rand",
+        "ror",
+        "rxor",
+        "rlshift",
+        "rrshift",
+        "rdiv",
+    ]
 )
 
 
@@ -96,13 +209,13 @@ def _inspect(function: Callable[..., Any]) -> inspect.Signature | None:
 
 def parameters(signature: inspect.Signature) -> tuple[Param, ...]:
     """The parameters of a Python callable, without `self`."""
-    return _from_inspect(signature, method=False)
+    return _from_inspect(signature, method=False, private=True)
 
 
-def _from_inspect(signature: inspect.Signature, *, method: bool) -> tuple[Param, ...]:
+def _from_inspect(signature: inspect.Signature, *, method: bool, private: bool = False) -> tuple[Param, ...]:
     params: list[Param] = []
     for index, p in enumerate(signature.parameters.values()):
-        if p.name.startswith("_") and p.default is not inspect.Parameter.empty:
+        if not private and p.name.startswith("_") and p.default is not inspect.Parameter.empty:
             continue
         if p.kind is inspect.Parameter.VAR_KEYWORD:
             continue
@@ -241,5 +354,5 @@ def _alternatives(params: StubParams) -> list[tuple[Param, ...]]:
         if param.kind is Kind.TENSOR and ("number" in low or "complex" in low or "_int" in low):
             number = Param(param.name, Kind.NUMBER, param.default, param.keyword_only, param.optional)
             plain = [p for p, _ in params]
-            return [tuple(plain), tuple([*plain[:index], number, *plain[index + 1 :]])]
+            return [tuple(plain), (*plain[:index], number, *plain[index + 1 :])]
     return [tuple(p for p, _ in params)]

@@ -156,6 +156,8 @@ class Op:
     inplace: str = ""
     """For `Tensor.add`: `Tensor.add_`, where torch has one."""
     since: str = "2.0"
+    example: tuple[str, ...] = ()
+    """Arguments of a call that torch accepts and records, as Python text over the names of `render.PRELUDE`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,3 +178,5 @@ class ModuleRow:
     """`Sequential`, `ModuleList`, `ModuleDict`, ...: what it does depends on its children."""
     since: str = "2.0"
     extra: tuple[tuple[str, str], ...] = field(default=())
+    example: tuple[str, ...] = ()
+    """Arguments of the constructor, then of the call, each group as one text."""

@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Container
 
 INPLACE_OPERATORS = frozenset(
-    ["add", "sub", "mul", "truediv", "div", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul"],
+    [
+        "add",
+        "sub",
+        "mul",
+        "truediv",
+        "div",
+        "floordiv",
+        "mod",
+        "pow",
+        "and",
+        "or",
+        "xor",
+        "lshift",
+        "rshift",
+        "matmul",
+    ],
 )
 """Bare names of the operators that Python writes with an equals sign as well."""
 

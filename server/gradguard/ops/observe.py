@@ -74,7 +74,7 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
 
 
 def can_require_grad(tensor: torch.Tensor) -> bool:
-    return tensor.is_floating_point() or tensor.is_complex()
+    return bool(tensor.is_floating_point() or tensor.is_complex())
 
 
 def replace_tensors(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
@@ -106,6 +106,8 @@ def result_roles(value: Any) -> tuple[list[tuple[str, torch.Tensor]], tuple[str,
     """Result tensors with their roles, the roles in order, whether it is a list, and field names."""
     if isinstance(value, torch.Tensor):
         return [("result", value)], ("result",), False, ()
+    if isinstance(value, Iterator):
+        value = list(value)
     if isinstance(value, list) or (isinstance(value, tuple) and not _is_record(value) and len(value) == 0):
         return [("result", t) for t in tensors_in(value)], ("result",), True, ()
     if isinstance(value, tuple):
@@ -148,7 +150,8 @@ def scene_of(call: Caller, arguments: Arguments) -> Scene:
 
 def observe(scene: Scene, grads: frozenset[str], seed: int = 0) -> Seen:
     """Makes one run and reports. Raises Refused when torch refuses the arguments."""
-    torch.manual_seed(seed)
+    # `torch.manual_seed` would also format a stack trace for each GPU backend, many times the cost of a call.
+    torch.default_generator.manual_seed(seed)
     call, values = scene(grads)
     held = [(name, t) for name, value in values.items() for t in tensors_in(value)]
     before = [(t._version, None if grads else t.detach().clone()) for _, t in held]
@@ -159,7 +162,7 @@ def observe(scene: Scene, grads: frozenset[str], seed: int = 0) -> Seen:
         kept.append((t, t._version))
         return t
 
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -193,11 +196,11 @@ def _raises_twice(scene: Scene, grads: frozenset[str], seed: int) -> bool:
 
     A Python number that torch wrapped into a tensor is kept without passing the hooks.
     """
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     call, values = scene(grads)
     held = list(tensors_in(list(values.values())))
     nodes = [t.grad_fn for t in held]
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         outputs = [t for _, t in result_roles(call())[0]] + held
@@ -222,10 +225,10 @@ def _raises_twice(scene: Scene, grads: frozenset[str], seed: int) -> bool:
 
 def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype or a.layout != torch.strided or a.is_meta:
-        return a.shape == b.shape
+        return bool(a.shape == b.shape)
     if a.is_floating_point() or a.is_complex():
         return bool(torch.allclose(a.detach(), b, rtol=0, atol=0, equal_nan=True))
-    return torch.equal(a, b)
+    return bool(torch.equal(a, b))
 
 
 def _storage(t: torch.Tensor) -> int:
@@ -327,7 +330,7 @@ def _same_window(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Both look at the same elements of the same memory."""
     if a.layout != torch.strided or b.layout != torch.strided:
         return a is b
-    return a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.stride() == b.stride()
+    return bool(a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.stride() == b.stride())
 
 
 def _moved_by(tensor: torch.Tensor, kept: list[tuple[torch.Tensor, int]]) -> list[tuple[torch.Tensor, int]]:
@@ -337,7 +340,7 @@ def _moved_by(tensor: torch.Tensor, kept: list[tuple[torch.Tensor, int]]) -> lis
     return [(k, at) for (k, at), old in zip(kept, before) if k._version != old]
 
 
-class _Reads(TorchDispatchMode):
+class _Reads(TorchDispatchMode):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.seen = False
@@ -352,14 +355,14 @@ class _Reads(TorchDispatchMode):
 
 
 def _is_indexing(func: Any) -> bool:
-    return func.__name__.startswith(("index.", "index_put", "_index_put", "_unsafe_index"))
+    return bool(func.__name__.startswith(("index.", "index_put", "_index_put", "_unsafe_index")))
 
 
 def reads_back(scene: Scene, seed: int = 0) -> bool:
     """Whether the call has the host wait for values. Raises Refused when torch refuses the arguments."""
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     call, _ = scene(frozenset())
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -367,4 +370,4 @@ def reads_back(scene: Scene, seed: int = 0) -> bool:
                 call()
         except Exception as error:
             raise Refused(f"{type(error).__name__}: {error}") from error
-    return mode.seen
+    return bool(mode.seen)

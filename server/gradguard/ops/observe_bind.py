@@ -44,8 +44,13 @@ def _is_scalar_tensor(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.ndim == 0 and not value.requires_grad
 
 
-def bind(form: Form, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The values by parameter name, or None when the form does not take these arguments."""
+def bind(
+    form: Form, args: Sequence[Any], kwargs: Mapping[str, Any], *, strict: bool = True
+) -> dict[str, Any] | None:
+    """The values by parameter name, or None when the form does not take these arguments.
+
+    Unless `strict`, only their number and names count, as for a Python function.
+    """
     bound: dict[str, Any] = {}
     rest = list(args)
     named = dict(kwargs)
@@ -67,7 +72,7 @@ def bind(form: Form, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str
         else:
             continue
         value = bound[param.name]
-        if not (value is None and param.optional) and not accepts(param.kind, value):
+        if strict and not (value is None and param.optional) and not accepts(param.kind, value):
             return None
     return None if rest or named else bound
 

@@ -130,7 +130,6 @@ EXTRA: dict[str, Make] = {
     ),
     "Tensor.requires_grad_": lambda: [((_x(), v), {}) for v in (True,)],
     "Tensor.set_": _pair(),
-    "Tensor.map_": lambda: [],
     "torch.nn.functional.pad": lambda: [
         ((_x(2, 3, 4), pad), {"mode": mode})
         for mode in ("constant", "reflect", "replicate", "circular")
@@ -224,6 +223,19 @@ EXTRA: dict[str, Make] = {
         )
     },
     **{f"torch.nn.functional.fractional_max_pool{d}d_with_indices": _fractional(d) for d in (2, 3)},
+    "torch.nn.functional.scaled_dot_product_attention": lambda: (
+        [
+            ((_x(2, 2, 4, 8), _x(2, 2, 4, 8), _x(2, 2, 4, 8)), k)
+            for k in (
+                {},
+                {"is_causal": True},
+                {"attn_mask": _x(4, 4)},
+                {"attn_mask": _x(4, 4) > 0.3},
+                {"dropout_p": 0.5},
+            )
+        ]
+        + [((_x(2, 4, 8), _x(2, 4, 8), _x(2, 4, 8)), k) for k in ({}, {"attn_mask": _x(4, 4)})]
+    ),
     "torch.nonzero": lambda: [((_x(),), {}), ((_x(),), {"as_tuple": True}), ((_x(4),), {"as_tuple": False})],
     "Tensor.nonzero": lambda: [((_x(),), {}), ((_x(),), {"as_tuple": True}), ((_x(4),), {"as_tuple": False})],
     "torch.gru_cell": lambda: [((_x(2, 3), _x(2, 4), _x(12, 3), _x(12, 4), _x(12), _x(12)), {})],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -46,6 +47,10 @@ def _norms(name: str, d: int) -> list[Sample]:
     return [_make((), _x(*shape), affine=a) for a in (True, False)]
 
 
+def _fractional(d: int) -> list[Sample]:
+    return [_make((2,), _x(1, 2, *(6,) * d), output_size=3, return_indices=r) for r in (False, True)]
+
+
 EXTRA: dict[str, Callable[[], list[Sample]]] = {
     "AdaptiveLogSoftmaxWithLoss": lambda: [_make((8, 10, [2, 5]), _x(4, 8), torch.tensor([0, 3, 6, 9]))],
     "AlphaDropout": lambda: _dropout(4, 3),
@@ -63,12 +68,15 @@ EXTRA: dict[str, Callable[[], list[Sample]]] = {
     "Unflatten": lambda: [_make((1, (2, 3)), _x(2, 6))],
     "Fold": lambda: [_make(((3, 3), (2, 2)), _x(1, 12, 4))],
     "Unfold": lambda: [_make(((2, 2),), _x(1, 3, 4, 4)), _make((2,), _x(1, 3, 4, 4))],
+    **{
+        f"FractionalMaxPool{d}d": partial(_fractional, d) for d in (2, 3)
+    },
     "Hardsigmoid": lambda: [_make((), _x(4, 3), inplace=i) for i in (False, True)],
     "RReLU": lambda: [_make((), _x(4, 3) - 0.5, inplace=i) for i in (False, True)],
     "Identity": lambda: [_make((), _x(4, 3))],
     "LazyLinear": lambda: [_make((3,), _x(4, 5), bias=b) for b in (True, False)],
-    **{f"Lazy{kind}{d}d": (lambda kind=kind, d=d: _norms(kind, d)) for kind in ("BatchNorm", "InstanceNorm") for d in (1, 2, 3)},
-    **{f"MaxUnpool{d}d": (lambda d=d: _unpool(d)) for d in (1, 2, 3)},
+    **{f"Lazy{kind}{d}d": partial(_norms, kind, d) for kind in ("BatchNorm", "InstanceNorm") for d in (1, 2, 3)},
+    **{f"MaxUnpool{d}d": partial(_unpool, d) for d in (1, 2, 3)},
     "NLLLoss2d": lambda: [_make((), _x(2, 3, 2, 2), torch.zeros(2, 2, 2, dtype=torch.long))],
     "PairwiseDistance": lambda: [_make((p,), _x(4, 3), _x(4, 3)) for p in (2.0, 1.0)],
     "PixelShuffle": lambda: [_make((2,), _x(1, 8, 2, 2))],

@@ -19,7 +19,7 @@ from gradguard.ops.model import ALWAYS, Condition, Form, ModuleRow, Param
 from gradguard.ops.observe import Refused, Scene, can_require_grad, fresh
 from gradguard.ops.observe_bind import bind, caller, default_of
 from gradguard.ops.observe_learn import GIVEN, Facts, learn
-from gradguard.ops.observe_rows import Learned, Watched, learn_form, watch_scene
+from gradguard.ops.observe_rows import Learned, Watched, learn_form, refine, watch_scene
 
 BUILDS_A_CLASS = 12
 VARIED_BUILDS = 6
@@ -62,10 +62,13 @@ def classes() -> dict[str, type[nn.Module]]:
 def init_params(cls: type[nn.Module]) -> tuple[Param, ...]:
     signature = inspect.signature(cls.__init__)
     kept = [p for n, p in signature.parameters.items() if n != "self"]
-    if [p.name for p in kept] == ["args", "kwargs"]:
+    if [p.name for p in kept] == ["args", "kwargs"] and issubclass(cls, nn.RNNBase):
         # Recurrent modules pass everything on, after the mode that the class stands for.
-        signature = inspect.signature(nn.RNNBase.__init__ if issubclass(cls, nn.RNNBase) else cls.__init__)
+        signature = inspect.signature(nn.RNNBase.__init__)
         kept = [p for n, p in signature.parameters.items() if n not in ("self", "mode")]
+        if cls is nn.RNN:
+            word = inspect.Parameter("nonlinearity", inspect.Parameter.KEYWORD_ONLY, default="tanh")
+            kept.append(word)
     return parameters(signature.replace(parameters=kept))
 
 
@@ -86,6 +89,7 @@ def make_row(name: str) -> tuple[ModuleRow, Learned]:
         return row, Learned([])
     form = forward_form(cls)
     builds, calls, refusals = _watch(cls, init, form)
+    form = replace(form, params=refine(form.params, calls))
     learned = learn_form(form, calls, native=False)
     row = replace(
         row,
@@ -113,7 +117,7 @@ def _watch(
     examples: list[Example] = []
     calls: list[Watched] = []
     refusals: list[str] = []
-    base = list(_builds(cls, init))
+    base = list(builds(cls, init))
     step = max(1, len(base) // BUILDS_A_CLASS)
     chosen = base[::step][: BUILDS_A_CLASS * 2]
     varied = [
@@ -124,7 +128,7 @@ def _watch(
     for build in [b for pair in itertools.zip_longest(chosen, varied) for b in pair if b is not None]:
         if len(calls) >= FEW_BUILDS and sum(len(w.values) for w in calls) > len(calls) * MANY_ROLES:
             break
-        values = bind(form, build.inputs, build.named_inputs)
+        values = bind(form, build.inputs, build.named_inputs, strict=False)
         if values is None:
             refusals.append(f"forward does not take {len(build.inputs)} arguments")
             continue
@@ -143,7 +147,7 @@ def _watch(
 
 
 def construct(cls: type[nn.Module], build: Built) -> nn.Module:
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module = cls(**build.init) if _by_name(cls) else cls(*build.init.values())
@@ -169,7 +173,7 @@ def scene(cls: type[nn.Module], build: Built, form: Form, values: dict[str, Any]
 
     def set_up(grads: frozenset[str]) -> tuple[Callable[[], Any], dict[str, Any]]:
         module = construct(cls, build)
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         for name, parameter in module.named_parameters():
             if can_require_grad(parameter):
                 parameter.requires_grad_(f"self.{name}" in grads)
@@ -194,19 +198,18 @@ def attributes(module: nn.Module) -> dict[str, Any]:
 # --- ways of building ----------------------------------------------------------------------------------------------
 
 
-def _builds(cls: type[nn.Module], init: tuple[Param, ...]) -> Iterator[Built]:
+def builds(cls: type[nn.Module], init: tuple[Param, ...]) -> Iterator[Built]:
     shape = Form(params=init)
     for training in (True, False):
         for (args, kwargs), (inputs, named) in _inputs(cls, training):
-            values = bind(shape, args, kwargs)
+            values = bind(shape, args, kwargs, strict=False)
             if values is not None:
                 yield Built(values, training, inputs, named)
 
 
 def _inputs(cls: type[nn.Module], training: bool) -> Iterator[tuple[Build, Build]]:
     observe_samples.seed(0)
-    for build, call in observe_extra_modules.samples(cls.__name__):
-        yield build, call
+    yield from observe_extra_modules.samples(cls.__name__)
     for info in module_db:
         if info.module_cls is not cls:
             continue

@@ -47,11 +47,11 @@ def second_backward_raises(scene: Scene, grads: frozenset[str], seed: int = 0) -
 
 
 def _run(scene: Scene, grads: frozenset[str], seed: int) -> tuple[Outputs, dict[str, list[torch.Tensor]]]:
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     call, values = scene(grads)
     held = list(tensors_in(list(values.values())))
     nodes = {id(t.grad_fn) for t in held}
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

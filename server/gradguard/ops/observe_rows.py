@@ -46,22 +46,28 @@ class Learned:
 
 
 def watch(
-    function: Callable[..., Any], forms: Sequence[Form], name: str
+    function: Callable[..., Any], forms: Sequence[Form], name: str, *, strict: bool = True
 ) -> tuple[list[list[Watched]], list[str]]:
-    """Calls of each form, in the order of the forms, and texts of the refusals met."""
+    """Calls of each form, in the order of the forms, and texts of the refusals met.
+
+    A Python function does not look at the types of its arguments as torch's parser does: then `strict` is false.
+    """
     by_form: list[list[dict[str, Any]]] = [[] for _ in forms]
     observe_samples.seed(0)
     known = observe_extra.samples(name)
-    for args, kwargs in [*known, *observe_samples.samples(name, CALLS_A_FORM * 2)]:
+    kept: list[int] = [0 for _ in forms]
+    for number, (args, kwargs) in enumerate([*known, *observe_samples.samples(name, CALLS_A_FORM * 2)]):
         for index, form in enumerate(forms):
-            values = bind(form, args, kwargs)
+            values = bind(form, args, kwargs, strict=strict)
             if values is not None:
                 by_form[index].append(values)
+                kept[index] += number < len(known)
                 break
     watched: list[list[Watched]] = []
     refusals: list[str] = []
-    for form, calls in zip(forms, by_form):
-        watched.append(_watch_form(function, form, calls, refusals))
+    for form, calls, first in zip(forms, by_form, kept):
+        chosen = calls[:first] + _spread(calls[first:], CALLS_A_FORM)
+        watched.append(_watch_form(function, form, chosen, refusals))
     return watched, refusals
 
 
@@ -79,7 +85,6 @@ def _watch_form(
             return False
         return True
 
-    calls = _spread(calls, CALLS_A_FORM)
     for values in calls:
         attempt(values)
     if len(out) < 3:
@@ -95,6 +100,9 @@ def _watch_form(
         for watched in out[:12]:
             moved = {k: observe_samples.noncontiguous(v) for k, v in watched.values.items()}
             attempt(moved, contiguous=False)
+        for watched in out[:4]:
+            for dtype in (torch.float64, torch.int64):
+                attempt(observe_samples.recast(watched.values, dtype))
     return out
 
 
@@ -172,13 +180,16 @@ def _by_structure(form: Form, watched: list[Watched]) -> list[Structure]:
     for w in watched:
         kinds.setdefault((w.seen[0].results, w.seen[0].list_result), []).append(w)
     names = max((w.seen[0].field_names for w in watched), key=len)
-    lengths = {len(roles) for roles, _ in kinds}
-    tuples = len(kinds) > 1 and all((len(r) > 0 and r != ("result",)) or is_list for r, is_list in kinds)
-    if form.list_result or (tuples and len(lengths) > 1 and not names and _any_length(kinds)):
-        for w in watched:
+    if form.list_result or _is_list(form, kinds, names):
+        plain = kinds.pop((("result",), False), []) if not form.list_result else []
+        many = [w for members in kinds.values() for w in members]
+        for w in many:
             for seen in w.seen:
                 _as_list(seen)
-        return [(ALWAYS, ("result",), True, (), watched)]
+        kinds = {(("result",), True): many}
+        if plain:
+            kinds[("result",), False] = plain
+        names = ()
     if len(kinds) == 1:
         (roles, is_list), members = next(iter(kinds.items()))
         return [(ALWAYS, roles, is_list, names, members)]
@@ -190,9 +201,32 @@ def _by_structure(form: Form, watched: list[Watched]) -> list[Structure]:
     return out
 
 
-def _any_length(kinds: dict[tuple[tuple[str, ...], bool], list[Watched]]) -> bool:
-    """Whether the length of the tuple follows sizes, not flags: three lengths or more, or a list among them."""
-    return len(kinds) >= 3 or any(is_list for _, is_list in kinds)
+def _is_list(
+    form: Form, kinds: dict[tuple[tuple[str, ...], bool], list[Watched]], names: tuple[str, ...]
+) -> bool:
+    """Whether tuples come in lengths that follow sizes rather than flags, or hold the views of one tensor."""
+    tuples = {roles: members for (roles, is_list), members in kinds.items() if roles and roles != ("result",)}
+    if not tuples or names:
+        return False
+    if any(is_list for _, is_list in kinds):
+        return True
+    if any(a.multi for members in tuples.values() for w in members for s in w.seen for a in s.aliases):
+        return True
+    if len(tuples) == 1:
+        return False
+    for members in tuples.values():
+        chosen = {id(w) for w in members}
+        condition = learn([(_flags(form, w), id(w) in chosen) for ws in tuples.values() for w in ws])
+        if any("?" in clause for clause in condition):
+            return True
+    return False
+
+
+def _flags(form: Form, watched: Watched) -> Facts:
+    """Only the arguments that are flags."""
+    facts = arguments_only(form, watched)
+    flags = {n: v for n, v in facts.arguments.items() if v is None or isinstance(v, bool)}
+    return replace(facts, arguments=flags, ndims={})
 
 
 def _as_list(seen: Seen) -> None:
@@ -414,6 +448,8 @@ def refine(params: tuple[Param, ...], watched: Sequence[Watched]) -> tuple[Param
     for param in params:
         values = [w.values[param.name] for w in watched if w.values.get(param.name) is not None]
         kind = param.kind
+        if kind is Kind.TENSOR and not all(isinstance(v, torch.Tensor) for v in values):
+            kind = Kind.ANY
         if kind is Kind.ANY and values and all(isinstance(v, torch.Tensor) for v in values):
             kind = Kind.TENSOR
         out.append(replace(param, kind=kind))

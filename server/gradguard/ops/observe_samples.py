@@ -14,7 +14,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 from gradguard.ops.model import Form, Kind, Param
-from gradguard.ops.observe import can_require_grad, tensors_in
+from gradguard.ops.observe import tensors_in
 
 Sample = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -32,7 +32,10 @@ _OPERATIONS = {
     "lshift": "bitwise_left_shift",
     "rshift": "bitwise_right_shift",
     "invert": "bitwise_not",
-    **{same: same for same in ["add", "sub", "mul", "pow", "matmul", "abs", "neg", "eq", "ne", "lt", "le", "gt", "ge"]},
+    **{
+        same: same
+        for same in ["add", "sub", "mul", "pow", "matmul", "abs", "neg", "eq", "ne", "lt", "le", "gt", "ge"]
+    },
     "pos": "positive",
 }
 """Operators and the torch function of each."""
@@ -51,7 +54,7 @@ def bare_operation(name: str) -> str:
 
 
 def seed(value: int) -> None:
-    torch.manual_seed(value)
+    torch.default_generator.manual_seed(value)
     numpy.random.seed(value)
     random.seed(value)
 
@@ -183,6 +186,12 @@ def noncontiguous(value: Any) -> Any:
     return value
 
 
+def recast(values: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:
+    """The same arguments with the first tensor in another dtype."""
+    first = next((n for n, v in values.items() if isinstance(v, torch.Tensor)), None)
+    return {n: v.to(dtype) if n == first else v for n, v in values.items()}
+
+
 # --- plain arguments -----------------------------------------------------------------------------------------------
 
 
@@ -193,13 +202,14 @@ def plain(form: Form) -> Iterator[dict[str, Any]]:
     numbers: list[list[Any]] = [
         [_plain_other(p, k) for k in range(2)] for p in required if p.kind is not Kind.TENSOR
     ]
-    for make in (_floats, _ints, _bools, _complex):
+    tensors = [p.name for p in required if p.kind is Kind.TENSOR]
+    for makes in _MIXTURES:
         for shape in shapes:
             for others in itertools.islice(itertools.product(*numbers), 4):
                 rest = iter(others)
+                made = {n: makes[min(i, len(makes) - 1)](shape) for i, n in enumerate(tensors)}
                 yield {
-                    p.name: make(shape) if p.kind is Kind.TENSOR else _shaped(next(rest), shape)
-                    for p in required
+                    p.name: made[p.name] if p.name in made else _shaped(next(rest), shape) for p in required
                 }
 
 
@@ -245,5 +255,13 @@ def _complex(shape: tuple[int, ...]) -> torch.Tensor:
     return torch.rand(shape, dtype=torch.complex64)
 
 
-def differentiable(value: Any) -> bool:
-    return any(can_require_grad(t) for t in tensors_in(value))
+_MIXTURES = (
+    (_floats,),
+    (_bools, _floats),
+    (_floats, _ints),
+    (_floats, _bools),
+    (_ints,),
+    (_bools,),
+    (_complex,),
+)
+"""What to make the first tensor, and the others."""

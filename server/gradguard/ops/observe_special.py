@@ -103,7 +103,7 @@ def _build(
 
 def _step(cls: type[optim.Optimizer], options: dict[str, Any]) -> tuple[bool, bool] | None:
     """Whether `step` wrote parameters seen, and unseen, by the version counter; None when it refuses the options."""
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     params = _parameters(cls)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -69,7 +69,14 @@ def row_text(op: Op) -> str:
         row["first"] = "input"
     if op.since != "2.0":
         row["since"] = op.since
+    if op.example:
+        row["example"] = list(op.example)
     return _dump(row)
+
+
+def since(line: str, version: str) -> str:
+    """The row with the version that brought it."""
+    return _dump(json.loads(line) | {"since": version})
 
 
 def op_of(row: dict[str, Any], name: str, names: Sequence[str], inplace: str, inplace_of: str) -> Op:
@@ -79,7 +86,9 @@ def op_of(row: dict[str, Any], name: str, names: Sequence[str], inplace: str, in
         forms = tuple(without_out(f) for f in forms)
     elif "first" in row:
         forms = tuple(rename(f, "self", row["first"]) for f in forms)
-    return Op(name, tuple(names), forms, inplace_of, inplace, row.get("since", "2.0"))
+    return Op(
+        name, tuple(names), forms, inplace_of, inplace, row.get("since", "2.0"), tuple(row.get("example", ()))
+    )
 
 
 def without_out(form: Form) -> Form:

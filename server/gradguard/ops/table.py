@@ -74,19 +74,25 @@ def load(version: str | None = None) -> Table:
     Raises ValueError for a text that is no version and for data that cannot be read.
     """
     chosen, note = choose(version)
+    rows, groups = rows_of(chosen)
+    return Table(chosen, note, rows, groups)
+
+
+def rows_of(version: str) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """The text of each row by name, and the group of each name, for a described version."""
     rows: dict[str, str] = {}
     groups: dict[str, list[str]] = {}
     for described in VERSIONS:
-        if _key(described) <= _key(chosen):
+        if key(described) <= key(version):
             data = _read(f"{described}.jsonl")
             for names, line in data.rows:
                 for name in names:
                     rows[name] = line
-            for group in data.groups:
-                groups.update(dict.fromkeys(group, group))
+            if data.groups:
+                groups = {name: group for group in data.groups for name in group}
     for name in [name for name, line in rows.items() if line == shipped.GONE]:
         del rows[name]
-    return Table(chosen, note, rows, groups)
+    return rows, groups
 
 
 def choose(version: str | None) -> tuple[str, str]:
@@ -97,7 +103,7 @@ def choose(version: str | None) -> tuple[str, str]:
     if m is None:
         raise ValueError(f"not a torch version: {version!r} (expected something like '{VERSIONS[-1]}')")
     wanted = f"{m[1]}.{m[2]}"
-    older = [v for v in VERSIONS if _key(v) <= _key(wanted)]
+    older = [v for v in VERSIONS if key(v) <= key(wanted)]
     if not older:
         return BASE_VERSION, f"torch {wanted} is older than the op table; using {BASE_VERSION}"
     if older[-1] == wanted:
@@ -105,7 +111,8 @@ def choose(version: str | None) -> tuple[str, str]:
     return older[-1], f"torch {wanted} is not in the op table; using {older[-1]}"
 
 
-def _key(version: str) -> tuple[int, ...]:
+def key(version: str) -> tuple[int, ...]:
+    """Sorts versions."""
     return tuple(int(part) for part in version.split("."))
 
 

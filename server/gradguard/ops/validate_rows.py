@@ -1,0 +1,221 @@
+"""Checks rows against live torch, in the way a user meets what they say: write, run backward, see.
+
+Nothing here uses the hooks that the rows were learned with.
+"""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from gradguard.ops import observe_extra, observe_modules, observe_samples
+from gradguard.ops.conditions import holds
+from gradguard.ops.model import AliasKind, Form, ModuleRow, Op
+from gradguard.ops.observe import (
+    Refused,
+    Scene,
+    alias_facts,
+    can_require_grad,
+    result_roles,
+    scene_of,
+    tensors_in,
+)
+from gradguard.ops.observe_bind import bind, caller
+from gradguard.ops.observe_learn import Facts
+from gradguard.ops.observe_real import second_backward_raises, write_breaks_backward
+from gradguard.ops.observe_rows import Watched, arguments_only
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What came of checking one row."""
+
+    name: str
+    claims: int = 0
+    """Statements of the row that torch confirmed."""
+    wrong: list[str] = field(default_factory=list)
+    why_not: str = ""
+    """Why nothing could be checked."""
+
+
+def check_op(op: Op, function: Any, chooser: random.Random, calls: int) -> Verdict:
+    """Checks an op on calls chosen at random, with random roles requiring grad."""
+    verdict = Verdict(op.name)
+    if all(f.unobserved for f in op.forms):
+        verdict.why_not = op.forms[0].unobserved
+        return verdict
+    observe_samples.seed(chooser.randrange(2**31))
+    tried = 0
+    for form, values in _calls(op, chooser):
+        if tried >= calls:
+            break
+        scene = scene_of(caller(function, form), values)
+        tried += check_call(form, scene, arguments_only(form, Watched(values)), values, chooser, verdict)
+    if tried == 0 and not verdict.wrong:
+        verdict.why_not = "torch refused every sample"
+    return verdict
+
+
+def _calls(op: Op, chooser: random.Random) -> Iterator[tuple[Form, dict[str, Any]]]:
+    pairs = [*observe_extra.samples(op.name), *observe_samples.samples(op.name, 24)]
+    chooser.shuffle(pairs)
+    for args, kwargs in pairs:
+        for form in op.forms:
+            values = bind(form, args, kwargs, strict=len(op.forms) > 1)
+            if values is not None and holds(form.given, arguments_only(form, Watched(values)).lookup):
+                yield form, values
+                break
+    for form in op.forms:
+        for values in observe_samples.plain(form):
+            if holds(form.given, arguments_only(form, Watched(values)).lookup):
+                yield form, values
+
+
+def check_module(row: ModuleRow, chooser: random.Random, calls: int) -> Verdict:
+    """Checks a class on builds chosen at random."""
+    verdict = Verdict(row.name)
+    if row.container or not row.forms:
+        verdict.why_not = (
+            "a container does what its children do"
+            if row.container
+            else dict(row.extra).get("unobserved", "")
+        )
+        return verdict
+    cls = observe_modules.classes()[row.name]
+    builds = list(observe_modules.builds(cls, row.init))
+    chooser.shuffle(builds)
+    tried = 0
+    for build in builds:
+        if tried >= calls:
+            break
+        for form in row.forms:
+            values = bind(form, build.inputs, build.named_inputs, strict=False)
+            if values is None:
+                continue
+            try:
+                module = observe_modules.construct(cls, build)
+            except Exception:
+                break
+            everything = {**values, **observe_modules.members(module)}
+            facts = arguments_only(form, Watched(everything, literals=observe_modules.attributes(module)))
+            if not holds(form.given, facts.lookup):
+                continue
+            scene = observe_modules.scene(cls, build, form, values)
+            tried += check_call(form, scene, facts, everything, chooser, verdict)
+            break
+    if tried == 0 and not verdict.wrong:
+        verdict.why_not = "torch refused every sample"
+    return verdict
+
+
+def check_call(
+    form: Form, scene: Scene, facts: Facts, values: dict[str, Any], chooser: random.Random, verdict: Verdict
+) -> bool:
+    """Checks every claim of the form on one call; False when torch refuses the call."""
+    able = [n for n, v in values.items() if any(can_require_grad(t) for t in tensors_in(v))]
+    grads = frozenset(r for r in able if chooser.random() < 0.6) & frozenset(form.differentiable)
+    try:
+        _check_forward(form, scene, replace(facts, grads=grads), verdict)
+        if grads:
+            _check_backward(form, scene, replace(facts, grads=grads), values, verdict)
+    except Refused:
+        return False
+    return True
+
+
+def _claim(verdict: Verdict, told: bool | None, seen: bool | None, what: str, facts: Facts) -> None:
+    if told is None or seen is None:
+        return
+    if told == seen:
+        verdict.claims += 1
+        return
+    given = {k: v for k, v in facts.arguments.items() if v is not None}
+    verdict.wrong.append(
+        f"{what}: row says {told}, torch {seen} (grad: {sorted(facts.grads)}, {given})"[:300]
+    )
+
+
+def _check_forward(form: Form, scene: Scene, facts: Facts, verdict: Verdict) -> None:
+    torch.default_generator.manual_seed(0)
+    call, values = scene(facts.grads)
+    held = [(n, t) for n, v in values.items() for t in tensors_in(v)]
+    before = {id(t): (t._version, t.detach().clone()) for _, t in held}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            out = call()
+        except Exception as error:
+            raise Refused(str(error)) from error
+    results, roles, is_list, _ = result_roles(out)
+    if form.list_result:
+        results, roles, is_list = [("result", t) for _, t in results], ("result",), True
+    _claim(
+        verdict, True, roles == form.results and is_list == form.list_result, f"results {form.results}", facts
+    )
+    for role in form.nondifferentiable:
+        _claim(
+            verdict,
+            False,
+            any(t.requires_grad for r, t in results if r == role),
+            f"{role} requires grad",
+            facts,
+        )
+    for name in dict.fromkeys(n for n, _ in held):
+        told = [w.counted for w in form.writes if w.role == name and holds(w.when, facts.lookup)]
+        unsure = any(w.role == name and holds(w.when, facts.lookup) is None for w in form.writes)
+        seen = any(t._version != before[id(t)][0] for n, t in held if n == name)
+        _claim(verdict, None if unsure else any(told), seen, f"counted write of {name}", facts)
+    for role, result in results:
+        for name, argument in held:
+            if not argument.numel() or argument.layout != torch.strided or result.layout != torch.strided:
+                continue
+            known = replace(facts, grads=frozenset(), alias=alias_facts(argument, result))
+            mine = [a for a in form.aliases if a.result == role and a.of == name]
+            same = [holds(a.when, known.lookup) for a in mine if a.kind is AliasKind.SAME]
+            _claim(verdict, _any(same), result is argument, f"{role} is {name}", facts)
+            if result is not argument:
+                shared = [holds(a.when, known.lookup) for a in mine if a.kind is not AliasKind.SAME]
+                place = result.untyped_storage().data_ptr()
+                seen = place != 0 and place == argument.untyped_storage().data_ptr()
+                _claim(verdict, _any(shared), seen, f"{role} shares memory with {name}", facts)
+
+
+def _any(truths: Sequence[bool | None]) -> bool | None:
+    if any(truths):
+        return True
+    return None if None in truths else False
+
+
+def _check_backward(form: Form, scene: Scene, facts: Facts, values: dict[str, Any], verdict: Verdict) -> None:
+    saves = {s.role: s.when for s in form.saves}
+    argument_roles = [n for n, v in values.items() if any(True for _ in tensors_in(v))]
+    written = {w.role for w in form.writes}
+    for role in dict.fromkeys([*argument_roles, *form.results]):
+        if role in written or (form.list_result and role == "result"):
+            continue  # written by the call itself: its fate is told of the result
+        if any(a.of == role and a.kind is AliasKind.SAME for a in form.aliases):
+            continue
+        told = holds(saves.get(role, ()), facts.lookup)
+        if (
+            any(a.result == role and holds(a.when, facts.lookup) is not False for a in form.aliases)
+            and not written
+        ):
+            continue  # a view: writing it writes the argument
+        views = [a.result for a in form.aliases if a.of == role]
+        if any(v in saves for v in views):
+            continue
+        try:
+            seen = write_breaks_backward(scene, facts.grads, role)
+        except LookupError:
+            continue
+        _claim(verdict, told, seen, f"saves {role}", facts)
+    try:
+        seen = second_backward_raises(scene, facts.grads)
+    except LookupError:
+        return
+    _claim(verdict, holds(form.frees, facts.lookup), seen, "frees what it needs", facts)
