@@ -16,6 +16,7 @@ from gradguard.tape.coerce import as_tensor, constant, is_number
 from gradguard.tape.domain import Cut, Node, Place, Tensor, Tri, both, either
 from gradguard.tape.events import InputRewritten, WriteFact
 from gradguard.tape.run import Run
+from gradguard.tape.truth import known_truth
 from gradguard.tape.values import ArrayV, DictV, Instance, ListV, Sym, TorchName, TupleV, Value, tensors_in
 
 
@@ -166,7 +167,12 @@ def accepts(param: Param, value: Value) -> bool | None:
             else (False if isinstance(value, Tensor) else None)
         )
     if kind is Kind.BOOL:
-        return True if isinstance(value, bool) else (False if isinstance(value, int) else None)
+        # Python functions take anything for a flag; it counts by its truth.
+        return (
+            True
+            if isinstance(value, bool)
+            else (False if isinstance(value, (int, float, ListV, TupleV)) else None)
+        )
     if kind is Kind.STR:
         return True if isinstance(value, str) else None
     if kind is Kind.DTYPE:
@@ -267,8 +273,10 @@ def apply(
             machine.rebase(run, tensor, node)
     result = _results(run, op, form, bound, place, node, needs, name)
     if cuts:
+        written = {tensor.number for tensor, _, _ in targets}
         for tensor in tensors_in(result):
-            tensor.cuts = tensor.cuts | cuts
+            if tensor.number not in written:
+                tensor.cuts = tensor.cuts | cuts
     if node is not None:
         _save_results(run, node, form, bound, result, place)
     return result
@@ -560,6 +568,9 @@ def _atom(run: Run, atom: tuple[str, str, object], bound: Bound, source: Tensor 
         value = _default(bound, name)
     if isinstance(value, Sym):
         return None
+    if isinstance(literal, bool) and not isinstance(value, bool):
+        flag = known_truth(value)
+        return None if flag is None else (flag is literal) is (kind == "eq")
     if isinstance(value, (Tensor, ListV, TupleV, DictV, Instance)):
         equal = False
     else:

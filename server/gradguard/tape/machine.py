@@ -37,8 +37,6 @@ def requires_grad(run: Run, tensor: Tensor) -> Tri:
     base = tensor.base
     if base is None:
         return tensor.requires_grad
-    if tensor.view_version != tensor.counter.value:
-        current_node(run, tensor, tensor.created)
     # As `DifferentiableViewMeta::requires_grad` has it: also a view made under no_grad requires grad with its base.
     return either(tensor.requires_grad, base.requires_grad)
 
@@ -178,7 +176,8 @@ def make_view(
     view.base = of.root
     view.view_op = op
     view.view_version = of.counter.value
-    view.multi = multi
+    # A view of one of several views is as restricted as that one (`propagate_creation_meta`).
+    view.multi = multi or of.multi
     view.made_no_grad = run.modes.grad is False or of.made_no_grad
     view.expanded = of.expanded
     view.dtype, view.device = of.dtype, of.device

@@ -58,6 +58,8 @@ def attribute(run: Run, frame: Frame, owner: Tensor, name: str, node: ast.AST) -
         return Sym((name, owner.number), "int" if name != "layout" else "any")
     if name == "_base":
         return owner.base
+    if name == "real" and owner.dtype is not None and not owner.dtype.startswith("complex"):
+        return owner
     if name in ("T", "mT", "H", "mH", "real", "imag"):
         call = Call([owner], {}, run.place(frame, node), [getattr(node, "value", None)], {})
         for spelled in (f"Tensor.{name}", {"T": "Tensor.t", "mT": "Tensor.adjoint"}.get(name, "")):

@@ -56,6 +56,8 @@ def call(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
         return optim.make(run, frame, path, call, node)
     if modules.is_module_class(path):
         return modules.make(run, frame, path, call, node)
+    if path.startswith("torch._foreach_"):
+        return _foreach(run, frame, path.removeprefix("torch._foreach_"), call, node)
     if path.startswith("torch.nn.init."):
         return _initialise(run, frame, path, call, node)
     name = path.rpartition(".")[2]
@@ -66,6 +68,25 @@ def call(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
     if path.startswith("torch.Tensor."):
         return _unbound(run, frame, name, call, node)
     return _unknown(run, frame, path, call, node)
+
+
+def _foreach(run: Run, frame: Frame, method: str, call: Call, node: ast.AST) -> Value:
+    """`torch._foreach_add_(xs, ys)`: the method on each tensor, with the matching element of each list."""
+    from gradguard.tape import tensors
+
+    lists = [value for value in call.args if isinstance(value, (ListV, TupleV))]
+    made: list[Value] = []
+    for index, item in enumerate(lists[0].items if lists else ()):
+        rest = [
+            (value.items[index] if index < len(value.items) else None)
+            if isinstance(value, (ListV, TupleV))
+            else value
+            for value in call.args[1:]
+        ]
+        if isinstance(item, Tensor):
+            inner = Call(rest, dict(call.kwargs), call.place, [None for _ in rest], {})
+            made.append(tensors.method(run, frame, item, method, inner, node))
+    return ListV(made)
 
 
 def _initialise(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
