@@ -65,7 +65,7 @@ class Runner:
             input=stdin if stdin is not None else b"",
             capture_output=True,
             env=self.environment(**environment),
-            timeout=120,
+            timeout=600,
             check=False,
         )
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Exit code: 0 the same, 1 not the same, 2 nothing could be compared."""
     try:
         task, said = _task(arguments.what, arguments.against)
-    except (Refused, Unreadable) as error:
+    except Refused as error:
         print(f"gradguard: error: {error}", file=sys.stderr)
         return 2
     print(said, flush=True)
@@ -85,13 +85,23 @@ def _task(what: str, against: str | None) -> tuple[Task, str]:
     if against is not None:
         other = _read(against)
         return Task(path, other.text, source.text, function, inputs), f"{what} compared with {against}:"
-    before = inplace.undone(source, lines)
+    before = inplace.undone(source, lines, tensors=inputs)
     if before != source.text:
         return Task(path, before, source.text, function, inputs), f"{what} compared with itself out of place:"
     after = _in_place(source, lines)
-    if after == source.text:
+    if after != source.text:
+        return Task(
+            path, source.text, after, function, inputs
+        ), f"{what} made in place, compared with itself:"
+    # Where nothing says what is a tensor, every augmented assignment may be to one.
+    before = inplace.undone(source, lines, tensors=_names(source))
+    if before == source.text:
         raise Refused(f"{what}: it writes nothing in place, and no in-place form of it is proven")
-    return Task(path, source.text, after, function, inputs), f"{what} made in place, compared with itself:"
+    return Task(path, before, source.text, function, inputs), f"{what} compared with itself out of place:"
+
+
+def _names(source: Source) -> set[str]:
+    return {node.id for node in ast.walk(source.tree) if isinstance(node, ast.Name)}
 
 
 def _in_place(source: Source, lines: range) -> str:
@@ -111,7 +121,10 @@ def _in_place(source: Source, lines: range) -> str:
 
 
 def _read(path: str) -> Source:
-    source = Source(path, decode(read_bytes(Path(path))).text)
+    try:
+        source = Source(path, decode(read_bytes(Path(path))).text)
+    except Unreadable as error:
+        raise Refused(f"{path}: {error}") from None
     if source.errors:
         first = source.errors[0]
         raise Refused(f"{path}:{first.line}: {first.message}")
