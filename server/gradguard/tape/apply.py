@@ -420,6 +420,9 @@ def _results(
     if form.list_result:
         count = shapes.list_length(op.name, bound.values)
         alias = form.aliases[0] if form.aliases else None
+        if alias is not None and len(bound.tensors(alias.of)) > 1:
+            # One result for each tensor of a list (`broadcast_tensors`, `atleast_1d`).
+            count = len(bound.tensors(alias.of))
         made = tuple(
             _result(run, op, form, "result", bound, place, node, needs, name, alias, index=index)
             for index in range(count or 3)
@@ -478,9 +481,12 @@ def _result(
     if alias is not None:
         source = bound.tensors(alias.of)
         if source:
-            view = machine.make_view(run, source[0], name, place, multi=alias.multi, sure=sure)
+            of = source[index] if index is not None and len(source) > 1 else source[0]
+            view = machine.make_view(run, of, name, place, multi=alias.multi, sure=sure)
             shapes.result_dtype(op.name, view, bound.values)
-            if index is None:
+            if len(source) > 1:
+                layout.one_of(op.name, view, source, of)
+            elif index is None:
                 layout.view(op.name, view, bound.values, source[0])
             else:
                 layout.piece(op.name, view, bound.values, source[0], index)
@@ -496,7 +502,7 @@ def _result(
     shapes.like(made, tensors, differentiable=role not in form.nondifferentiable)
     shapes.result_dtype(op.name, made, bound.values)
     shape = (
-        sizes.result_shape(op, form, bound.values, bool(op.inplace_of))
+        sizes.result_shape(op, form, bound.values, bool(op.inplace_of), bound.module)
         if role in ("result", "result0")
         else None
     )

@@ -54,9 +54,10 @@ def backward(
     order = run.tick()
     for loop in run.loops:
         loop.trains = True
-    for root in roots:
-        for cut in root.cuts:
-            run.lost.setdefault(cut, place)
+    if inputs is None:
+        for root in roots:
+            for cut in root.cuts:
+                run.lost.setdefault(cut, place)
     for node in sorted(reached, key=lambda n: -n.order):
         how = reached[node]
         if node.freed is not None and node.frees is not False:
@@ -260,9 +261,10 @@ def _carrier(run: Run, node: Node, how: _Reached) -> tuple[Place, str] | None:
     crossed = [
         one for one in run.loops if one.kind != "comprehension" and made.get(one.number, -1) != one.iteration
     ]
-    began = crossed[0].began if crossed else None
-    if began is None:
+    if not crossed:
         return None
+    # What was made before the loop is carried by its last binding there, not by what the loop calls it.
+    began = crossed[0].began if crossed[0].number in made else crossed[0].started
     before = [binding for binding in how.via.bindings if binding[0] < began]
     if before:
         return before[-1][1], before[-1][2]

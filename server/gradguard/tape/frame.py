@@ -59,6 +59,8 @@ class Loop:
     number: int
     place: Place
     iteration: int = 0
+    started: int = 0
+    """Program order when the loop was entered."""
     began: int = 0
     """Program order at the beginning of the iteration."""
     kind: str = "for"

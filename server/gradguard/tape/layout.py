@@ -224,6 +224,24 @@ def _selected(name: str, values: Values, sizes: Shape, steps: Shape) -> tuple[Sh
     return ((*sizes[:dim], length, *sizes[dim + 1 :]), steps) if isinstance(length, int) else None
 
 
+def one_of(op: str, made: Tensor, tensors: list[Tensor], of: Tensor) -> None:
+    """One of the views that an op on a list of tensors makes, one of each."""
+    made.strides, made.contiguous, made.shape = None, None, None
+    made.expanded = of.expanded
+    if not op.rpartition(".")[2].startswith(("broadcast", "meshgrid")):
+        return
+    made.expanded = None
+    shapes = [known(tensor) for tensor in tensors]
+    own = known(of)
+    wanted = (
+        strides.broadcast(*[shape for shape in shapes if shape is not None]) if None not in shapes else None
+    )
+    if wanted is not None and own is not None and of.strides is not None and "broadcast" in op:
+        laid = strides.expanded(own, of.strides, wanted)
+        if laid is not None:
+            lay_out(made, *laid)
+
+
 def piece(op: str, made: Tensor, values: Values, source: Tensor, index: int) -> None:
     """One of the views that `split`, `chunk` or `unbind` makes."""
     name = op.rpartition(".")[2]

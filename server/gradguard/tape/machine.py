@@ -305,7 +305,7 @@ def check_write(
     return True
 
 
-OVERLAP_ALLOWED = frozenset({"zero_", "fill_"})
+OVERLAP_ALLOWED = frozenset({"zero_", "fill_", "zeros_", "ones_", "constant_"})
 """Writes that give every element the same value: torch lets them pass on overlapping memory."""
 
 

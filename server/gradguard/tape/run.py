@@ -161,7 +161,9 @@ class Run:
     def loop(self, place: Place, kind: str) -> Loop:
         """A new loop, not yet entered."""
         self._loops += 1
-        return Loop(self._loops, place, kind=kind, guards=len(self.guards), depth=self.depth)
+        return Loop(
+            self._loops, place, started=self.tick(), kind=kind, guards=len(self.guards), depth=self.depth
+        )
 
     def iterations(self) -> tuple[tuple[int, int], ...]:
         """(loop, iteration) of each running loop, outermost first."""

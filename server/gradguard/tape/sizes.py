@@ -11,7 +11,7 @@ from gradguard.ops.model import Form, Kind, Op
 from gradguard.tape import strides
 from gradguard.tape.domain import Tensor
 from gradguard.tape.strides import Shape
-from gradguard.tape.values import ListV, TupleV, Value
+from gradguard.tape.values import Instance, ListV, TupleV, Value
 
 Values = dict[str, Value]
 
@@ -28,9 +28,11 @@ def known(tensor: object) -> Shape | None:
     )
 
 
-def result_shape(op: Op, form: Form, values: Values, inplace: bool) -> Shape | None:
+def result_shape(op: Op, form: Form, values: Values, inplace: bool, module: Instance | None) -> Shape | None:
     """Shape of a fresh result, None when unknown."""
     name = op.name.rpartition(".")[2].strip("_")
+    if module is not None:
+        return _module_shape(name, module, known(values.get("input")))
     tensors = [
         values[p.name]
         for p in form.params
@@ -71,6 +73,26 @@ _BROADCAST = frozenset({
     "maximum", "minimum", "where", "add", "sub", "mul", "truediv", "pow", "mod", "floordiv", "radd", "rsub", "rmul", "rtruediv", "rpow",
     "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "max", "min", "fmax", "fmin", "logaddexp", "isclose",
 })  # fmt: skip
+
+
+_SAME_MODULES = (
+    "ReLU", "LeakyReLU", "ELU", "SELU", "CELU", "GELU", "SiLU", "Mish", "Tanh", "Sigmoid", "Softplus", "Softsign", "Hardtanh", "Hardswish",
+    "Hardsigmoid", "LogSigmoid", "Softmax", "LogSoftmax", "Softmin", "Dropout", "AlphaDropout", "FeatureAlphaDropout", "Dropout1d", "Dropout2d",
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LayerNorm", "GroupNorm", "RMSNorm",
+    "Identity", "PReLU", "RReLU", "Threshold", "Tanhshrink", "Softshrink", "Hardshrink", "ReLU6",
+)  # fmt: skip
+
+
+def _module_shape(name: str, module: Instance, shape: Shape | None) -> Shape | None:
+    if shape is None:
+        return None
+    if name == "Linear":
+        size = module.attributes.get("out_features")
+        return (*shape[:-1], size) if isinstance(size, int) and shape else None
+    if name in ("RNNCell", "GRUCell"):
+        size = module.attributes.get("hidden_size")
+        return (*shape[:-1], size) if isinstance(size, int) and shape else None
+    return shape if name in _SAME_MODULES else None
 
 
 def _reduced(values: Values, shape: Shape | None) -> Shape | None:

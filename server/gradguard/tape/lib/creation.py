@@ -13,7 +13,7 @@ from gradguard.tape.run import Run
 from gradguard.tape.truth import known_truth
 from gradguard.tape.values import ArrayV, ListV, Sym, TorchName, TupleV, Value, tensors_in
 
-_SIZED = ("zeros", "ones", "empty", "rand", "randn", "full", "randint", "normal", "empty_strided")
+_SIZED = ("zeros", "ones", "empty", "rand", "randn", "full", "randint", "empty_strided")
 _INTEGER = ("randint", "arange", "randperm", "tril_indices", "triu_indices")
 
 

@@ -138,7 +138,8 @@ def _write(run: Run, optimizer: Instance, place: Place, node: ast.AST) -> None:
     for loop in run.loops:
         loop.trains = True
     for parameter in parameters(optimizer):
-        if parameter.grad is None and parameter.requires_grad is True and run.backwards and parameter.sure:
+        if parameter.grad is None and parameter.sure and (run.backwards or run.frames[0].namespace.main):
+            # Without a gradient nothing is written.
             continue
         has_gradient = isinstance(parameter.grad, Tensor) and parameter.grad.sure
         machine.write(
