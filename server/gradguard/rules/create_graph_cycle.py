@@ -13,7 +13,7 @@ def render(context: Context, event: Event) -> Finding | None:
         return None
     return context.finding(
         event,
-        "`backward(create_graph=True)` ties `.grad` and the graph into a cycle that leaks; use `torch.autograd.grad`",
+        "`backward(create_graph=True)` keeps `.grad` and graph in a cycle; use `torch.autograd.grad`",
         severity=WARNING,
     )
 

@@ -14,13 +14,12 @@ from gradguard.tape import layout
 from gradguard.tape.domain import Node, Place, Saved, Tensor, Tri, Write
 from gradguard.tape.events import (
     BrokenGraph,
-    GradientAlias,
     SavedFact,
     SavedTensorMutated,
     SecondBackward,
     WriteFact,
 )
-from gradguard.tape.machine import current_node, requires_grad, source_text
+from gradguard.tape.machine import current_node, gradient_overwritten, requires_grad, source_text
 from gradguard.tape.run import Run
 
 MAX_WRITES_SHOWN = 3
@@ -318,12 +317,7 @@ def overwrite_gradient(run: Run, gradient: Tensor, place: Place, op: str) -> Non
     done.after = gradient.counter.value
     gradient.counter.writes.append(done)
     gradient.memory.writes.append(done)
-    named = run.named_grads.pop(gradient.number, None)
-    if named is not None and gradient.memory.kept is None:
-        run.stale_grads[gradient.number] = (named, place)
-    kept = gradient.memory.kept
-    if kept is not None:
-        run.emit(GradientAlias(kept, False, gradient.bound_name or "grad", place))
+    gradient_overwritten(run, gradient, place)
 
 
 def check_root(run: Run, root: Tensor, place: Place) -> None:

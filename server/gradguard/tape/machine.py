@@ -21,7 +21,7 @@ from gradguard.tape.domain import (
     both,
     either,
 )
-from gradguard.tape.events import ArgumentWrite, InferenceSaved, RefusedWrite, WriteFact
+from gradguard.tape.events import ArgumentWrite, GradientAlias, InferenceSaved, RefusedWrite, WriteFact
 from gradguard.tape.holders import note
 from gradguard.tape.run import Run
 from gradguard.tape.values import Sym, tensors_in
@@ -239,12 +239,24 @@ def write(
     done.order = run.tick()
     done.iterations = run.iterations()
     done.maker = maker
+    if target.grad_owner is not None and not isinstance(expr, ast.Name):
+        gradient_overwritten(run, target, place)
     if counted:
         target.counter.value += 1
         done.after = target.counter.value
         target.counter.writes.append(done)
     target.memory.writes.append(done)
     return True
+
+
+def gradient_overwritten(run: Run, gradient: Tensor, place: Place) -> None:
+    """A gradient is written in place: whoever kept it by reference now sees other numbers."""
+    named = run.named_grads.pop(gradient.number, None)
+    kept = gradient.memory.kept
+    if named is not None and kept is None:
+        run.stale_grads[gradient.number] = (named, place)
+    if kept is not None:
+        run.emit(GradientAlias(kept, False, gradient.bound_name or "grad", place))
 
 
 def _note_argument(run: Run, target: Tensor, done: Write) -> None:

@@ -167,11 +167,13 @@ def _function_result(
     blocked = {t.number for t in tensors_in(context.attributes.get("__nondiff__"))}
     replaced: dict[int, Tensor] = {}
     given = {t.number for t in inputs}
+    roots = {t.root.number for t in inputs}
     for output in outputs:
         if output.number in blocked:
             continue
-        if output.number in given and output.number not in dirty:
-            # Returned as it came in: torch hands out a view that refuses in-place writes.
+        seen = output.number in given or (output.base is not None and output.root.number in roots)
+        if seen and output.number not in dirty:
+            # An input, or a view of one: torch hands out a view that refuses in-place writes.
             view = machine.make_view(run, output, cls.name, call.place)
             view.function_output = cls.name
             view.node, view.requires_grad, view.leaf = node, needs, False

@@ -6,7 +6,7 @@ import ast
 
 from gradguard.tape import graphs, layout, machine, reads, shapes
 from gradguard.tape.apply import Call
-from gradguard.tape.domain import Tensor
+from gradguard.tape.domain import NO_CUTS, Cut, Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.library import torch_function
 from gradguard.tape.run import Run
@@ -50,13 +50,12 @@ def _sized(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     args = call.args
     if name == "randint":
         args = [a for a in args if isinstance(a, (TupleV, ListV))] or [None]
-    elif name in ("full", "normal"):
-        args = [call.get(0 if name == "full" else 2, "size")]
-        if name == "full":
-            fill = call.get(1, "fill_value")
-            made.dtype = "bool" if isinstance(fill, bool) else "int64" if isinstance(fill, int) else "float32"
-            if isinstance(fill, Tensor):
-                reads.host_read(run, frame, node, "size", fill, implicit=True)
+    elif name == "full":
+        args = [call.get(0, "size")]
+        fill = call.get(1, "fill_value")
+        made.dtype = "bool" if isinstance(fill, bool) else "int64" if isinstance(fill, int) else "float32"
+        if isinstance(fill, Tensor):
+            reads.host_read(run, frame, node, "size", fill, implicit=True)
     size = call.kwargs.get("size", args[0] if len(args) == 1 else TupleV(tuple(args)))
     layout.fresh(made, _sizes(size), [])
     for tensor in tensors_in(size):
@@ -136,10 +135,21 @@ def _tensor(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     cut = tensors_in(source)
     for tensor in cut:
         reads.host_read(run, frame, node, "tensor", tensor, implicit=True)
+    made.cuts = cuts_in(source)
     if any(t.requires_grad is not False for t in cut):
         made.source = "rewrapped"
-        made.cuts = graphs.cut_off(cut, call.place, call.name, machine.source_text(node))
+        made.cuts |= graphs.cut_off(cut, call.place, call.name, machine.source_text(node))
     return options(run, made, call)
+
+
+def cuts_in(value: Value) -> frozenset[Cut]:
+    """Where numbers in a value were read off a graph."""
+    if isinstance(value, Sym):
+        known: frozenset[Cut] = value.facts.get("__cuts__", NO_CUTS)
+        return known
+    if isinstance(value, (ListV, TupleV)):
+        return NO_CUTS.union(*(cuts_in(item) for item in value.items))
+    return NO_CUTS
 
 
 def _literal(value: Value) -> tuple[str | None, tuple[object, ...] | None]:

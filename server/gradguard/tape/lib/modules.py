@@ -239,7 +239,7 @@ def _note_rewrites(
         if tensor.counter.value == version or tensor.memory in given_back or not tensor.counter.writes:
             continue
         last = tensor.counter.writes[-1]
-        if last.kind == "op" and last.place.node is not call.place.node:
+        if last.kind == "op":
             name = tensor.bound_name or machine.source_text(call.expr(0))
             run.rewritten[tensor.number] = Rewritten(call.place, last, name, run.depth, tensor.counter.value)
 
