@@ -31,6 +31,6 @@ export function debugInformation(facts: DebugFacts): string {
     lines.push('', '## How Python was found', '');
     lines.push(...(state.choice?.steps.map((step, n) => `${n + 1}. ${step}`) ?? ['not looked for']));
     lines.push('', '## What the server says', '');
-    lines.push(facts.server ?? facts.problem ?? 'nothing');
+    lines.push(...(facts.server === undefined ? [facts.problem ?? 'nothing'] : ['```text', facts.server, '```']));
     return `${lines.join('\n')}\n`;
 }

@@ -73,7 +73,8 @@ export function hands(page) {
             return true;
         });
         await input.fill(typed);
-        await page.locator('.quick-input-list .monaco-list-row', { hasText: typed.replace(/^>/, '') }).first().waitFor();
+        // Enter takes the row in focus, and the list may still be that of the text before.
+        await page.locator('.quick-input-list .monaco-list-row.focused', { hasText: typed.replace(/^>/, '') }).waitFor();
         await page.keyboard.press('Enter');
         await page.locator('.quick-input-widget').waitFor({ state: 'hidden' });
     };
@@ -163,6 +164,17 @@ export function hands(page) {
         },
         /** Text of the Output panel as far as it is drawn. */
         output: async () => plain(await page.locator('.output-view .view-lines').innerText().catch(() => '')),
+        closePanel: async () => {
+            const panel = page.locator('.part.panel');
+            await until('the panel closed', async () => {
+                if (!(await panel.isVisible())) {
+                    return true;
+                }
+                await page.keyboard.press('Control+j');
+                await panel.waitFor({ state: 'hidden', timeout: 3_000 });
+                return true;
+            });
+        },
         popups: async () => Promise.all((await page.locator('.notification-toast').all()).map(async each => plain(await each.innerText()))),
         noSelection: () => page.keyboard.press('Escape'),
     };

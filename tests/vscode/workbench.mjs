@@ -35,6 +35,7 @@ const SETTINGS = {
     'files.exclude': { '**/.vscode': true },
     'editor.hover.delay': 200,
     'editor.hover.above': false,
+    '[markdown]': { 'editor.wordWrap': 'off' },
     'editor.minimap.enabled': false,
 };
 
@@ -83,33 +84,38 @@ export async function launch({ vsix, files, settings = {}, open = '.', trust = f
         ...more,
     };
     delete env.PORT;
+    delete env.PYTHONPATH; // the server must find all it needs in the package
     delete env.VSCODE_IPC_HOOK_CLI;
     const out = fs.openSync(log, 'w');
     const folders = ['--user-data-dir', at('data'), '--extensions-dir', at('extensions')];
     let server;
     let context;
 
+    const end = async () => {
+        if (server === undefined) {
+            return;
+        }
+        const { pid, exitCode, signalCode } = server;
+        const gone = exitCode === null && signalCode === null ? new Promise(resolve => server.once('exit', resolve)) : undefined;
+        const signal = name => {
+            try {
+                process.kill(-pid, name); // its children too, which may outlive it
+            } catch {} // it was faster
+        };
+        signal('SIGTERM');
+        const late = setTimeout(() => signal('SIGKILL'), 5_000);
+        await gone;
+        clearTimeout(late);
+        server = undefined;
+    };
     const close = async () => {
         await context?.close().catch(() => {});
-        if (server !== undefined && server.exitCode === null && server.signalCode === null) {
-            const gone = new Promise(resolve => server.once('exit', resolve));
-            const signal = name => {
-                try {
-                    process.kill(-server.pid, name);
-                } catch {} // it was faster
-            };
-            signal('SIGTERM');
-            const late = setTimeout(() => signal('SIGKILL'), 5_000);
-            await gone;
-            clearTimeout(late);
-        }
+        await end();
         fs.closeSync(out);
         fs.rmSync(home, { recursive: true, force: true, maxRetries: 10, retryDelay: 300 });
     };
 
-    try {
-        const install = vsix.flatMap(file => ['--install-extension', file]);
-        await finished(spawn(NODE, [ENTRY, ...folders, ...install], { env, stdio: ['ignore', out, out] }), 'installing the extension');
+    const serve = async () => {
         const port = await freePort();
         server = spawn(
             NODE,
@@ -127,6 +133,26 @@ export async function launch({ vsix, files, settings = {}, open = '.', trust = f
         );
         const url = `http://127.0.0.1:${port}/`;
         await answers(`${url}healthz`, server);
+        return url;
+    };
+    // On a loaded machine code-server gives up on its own child now and then ("timed out").
+    const served = async () => {
+        for (let attempt = 1; ; attempt++) {
+            try {
+                return await serve();
+            } catch (error) {
+                await end();
+                if (attempt === 3) {
+                    throw error;
+                }
+            }
+        }
+    };
+
+    try {
+        const install = vsix.flatMap(file => ['--install-extension', file]);
+        await finished(spawn(NODE, [ENTRY, ...folders, ...install], { env, stdio: ['ignore', out, out] }), 'installing the extension');
+        const url = await served();
         context = await chromium.launchPersistentContext(at('chromium'), {
             executablePath: CHROMIUM,
             headless: true,

@@ -34,7 +34,7 @@ export async function run({ wb, check }) {
             await page.locator('.markers-panel .monaco-list-row', { hasText: 'GG101' }).locator('.monaco-tl-twistie').click();
         }
         await until('the save in the third line of the first cell', async () => (await wb.problems()).some(row => row.includes('exp') && row.includes('[Ln 3, Col 5]')));
-        await page.keyboard.press('Control+j');
+        await wb.closePanel();
     });
 
     await check('fix all changes the cell', async () => {

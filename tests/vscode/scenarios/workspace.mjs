@@ -36,7 +36,7 @@ export async function run({ wb, check }) {
         await wb.command('gradguard: Check Workspace');
         await until('the finding of a closed file', async () => (await wb.problems()).some(row => row.includes('other.py')));
         assert.ok(!(await wb.problems()).some(row => row.includes('two.py')));
-        await page.keyboard.press('Control+j');
+        await wb.closePanel();
     });
 
     await check('a script runs under the monitor in a terminal', async () => {
