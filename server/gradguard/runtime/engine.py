@@ -14,8 +14,6 @@ from gradguard.runtime.tape import Call, Record, node_of, record_of
 if TYPE_CHECKING:
     from gradguard.runtime.session import Session
 
-PythonNode = torch.autograd.function.FunctionCtx
-
 
 @dataclass(slots=True)
 class Survey:
@@ -27,7 +25,6 @@ class Survey:
     nodes: list[Any] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     leaves: list[tuple[Any, Record | None]] = field(default_factory=list)
-    has_python: bool = False
 
 
 def survey(roots: Any, inputs: Any) -> Survey:
@@ -52,8 +49,6 @@ def survey(roots: Any, inputs: Any) -> Survey:
         record = record_of(node)
         if record is not None:
             result.records.append(record)
-        if isinstance(node, PythonNode):
-            result.has_python = True
         for following, _ in node.next_functions:
             if following is not None and hasattr(following, "variable"):
                 result.leaves.append((following.variable, record))
@@ -101,8 +96,10 @@ class Engine:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.original = torch.autograd.graph._engine_run_backward
+        # Whether the code that called the running engine is watched.
         self.depth = 0
         self.calls = 0
+        self.watching = False
 
     def install(self) -> None:
         for module in (torch.autograd, torch.autograd.graph):
@@ -135,13 +132,18 @@ class Engine:
                 session.before_backward(call, found)
         except Exception as error:
             session.trouble(error)
-        keep = watched and (
-            found is None or found.has_python or session.hooks_seen or (call is not None and call.create)
+        leaves = (
+            [leaf for leaf, _ in found.leaves]
+            if found is not None and call is not None and call.create
+            else []
         )
         if found is not None:
             found.nodes.clear()
-        stopped = watched and not keep and watch.stop()
+            found.leaves.clear()
+        # The engine runs without the watch: below a dispatch mode some formulas of backward take another way.
+        stopped = watched and watch.stop()
         self.depth += 1
+        self.watching = watched
         try:
             result = self.original(t_outputs, *args, **kwargs)
         except BaseException as error:
@@ -149,8 +151,16 @@ class Engine:
             raise
         finally:
             self.depth -= 1
+            self.watching = False
             if stopped:
                 watch.start()
+        if watched and call is not None and call.create:
+            try:
+                grads = [leaf.grad for leaf in leaves] if call.accumulate else list(result)
+                session.see_created(call, grads)
+                session.growth.see_create_graph(call, leaves)
+            except Exception as error:
+                session.trouble(error)
         self._ended(call, t_outputs, None)
         return result
 

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from gradguard.findings import Severity
 from gradguard.runtime.frames import Place
 from gradguard.runtime.plans import Plan
-from gradguard.runtime.tape import Write
+from gradguard.runtime.tape import Write, storage_of
 from gradguard.runtime.writers import FunctionCtx, argument_names, locals_of
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ class Functions:
         values = locals_of(user, names)
         if not isinstance(values.get(names[0]), FunctionCtx) or "mark_dirty" in user.f_code.co_names:
             return
-        storage = target.untyped_storage()._cdata
+        storage = storage_of(target)
         for name in names[1:]:
             for value in _tensors(values[name]) if name in values else ():
-                if value.untyped_storage()._cdata == storage and value.requires_grad:
+                if storage_of(value) == storage and value.requires_grad:
                     self.session.findings.add(
                         "GG108",
                         self.session.frames.site(frame).inner,
@@ -79,11 +79,11 @@ class Functions:
             return
         what = ""
         for value in _saved(context):
-            if value.untyped_storage()._cdata == write.storage:
+            if storage_of(value) == write.storage:
                 what = "a tensor that its forward saved"
         for name in names[1:]:
             for value in _tensors(values.get(name)):
-                if value.untyped_storage()._cdata == write.storage:
+                if storage_of(value) == write.storage:
                     what = f"the gradient `{name}` it was given"
         if what:
             self.session.findings.add(

@@ -17,7 +17,7 @@ from gradguard.runtime.collect import Where
 from gradguard.runtime.engine import Survey, survey
 from gradguard.runtime.frames import Place, Site
 from gradguard.runtime.plans import Plan
-from gradguard.runtime.tape import Call, is_leaf, node_of
+from gradguard.runtime.tape import Call, is_leaf, node_of, storage_of
 from gradguard.runtime.writers import locals_of
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Gradients:
             tensor = args[index]
             if not isinstance(tensor, torch.Tensor):
                 continue
-            leaf = self.leaf_storages.get(tensor.untyped_storage()._cdata)
+            leaf = self.leaf_storages.get(storage_of(tensor))
             if leaf is None:
                 continue
             user = self.session.frames.user_frame(frame)
@@ -176,7 +176,7 @@ class Gradients:
             key = id(leaf)
             if key not in self.reached:
                 self.reached[key] = (weakref.ref(leaf), record.site if record is not None else None)
-            self.leaf_storages.setdefault(leaf.untyped_storage()._cdata, key)
+            self.leaf_storages.setdefault(storage_of(leaf), key)
 
     def before_step(self, optimizer: Any, site: Site) -> None:
         known = self.optimizers.get(id(optimizer))
@@ -189,7 +189,7 @@ class Gradients:
                 owned = known.owned.get(id(parameter))
                 if owned is None:
                     owned = known.owned[id(parameter)] = Owned(weakref.ref(parameter), position)
-                    self.leaf_storages.setdefault(parameter.untyped_storage()._cdata, id(parameter))
+                    self.leaf_storages.setdefault(storage_of(parameter), id(parameter))
                 position += 1
                 owned.steps += 1
                 grad = parameter.grad

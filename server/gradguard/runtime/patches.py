@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from gradguard.runtime.session import Session
 
 MISSING = object()
+# Nodes that torch.compile makes: what they run is not the user's code.
+COMPILED = "CompiledFunction"
 
 
 class Patches:
@@ -25,15 +27,20 @@ class Patches:
         self.session = session
         self._before: list[tuple[str, Any]] = []
         self._apply: Any = None
+        self._backward: Any = None
 
     def install(self) -> None:
         self._wrap("numpy", self._numpy)
         self._wrap("cpu", self._cpu)
-        self._wrap("register_hook", self._hook)
-        self._wrap("register_post_accumulate_grad_hook", self._hook)
+        self._wrap_hooks("register_hook")
+        self._wrap_hooks("register_post_accumulate_grad_hook")
         self._wrap_apply()
+        self._wrap_backward()
 
     def remove(self) -> None:
+        if self._backward is not None:
+            torch.autograd.function.BackwardCFunction.apply = self._backward
+            self._backward = None
         if self._apply is not None:
             torch.autograd.Function.apply = self._apply
             self._apply = None
@@ -59,6 +66,39 @@ class Patches:
             return original(self, *args, **kwargs)
 
         setattr(torch.Tensor, name, wrapper)
+
+    def _wrap_hooks(self, name: str) -> None:
+        """The engine runs unwatched; hooks, being the user's code, are watched."""
+        original = getattr(torch.Tensor, name)
+        session = self.session
+        self._before.append((name, torch.Tensor.__dict__.get(name, MISSING)))
+
+        @functools.wraps(original)
+        def wrapper(self: Any, hook: Any) -> Any:
+            if session.closed or torch.compiler.is_compiling() or not callable(hook):
+                return original(self, hook)
+
+            @functools.wraps(hook)
+            def watched_hook(*args: Any) -> Any:
+                return session.inside_hook(hook, args)
+
+            return original(self, watched_hook)
+
+        setattr(torch.Tensor, name, wrapper)
+
+    def _wrap_backward(self) -> None:
+        """So is the backward of a custom Function."""
+        session = self.session
+        kind = torch.autograd.function.BackwardCFunction
+        original = self._backward = kind.__dict__["apply"]
+
+        @functools.wraps(original)
+        def apply(self: Any, *args: Any) -> Any:
+            if type(self).__name__.startswith(COMPILED):
+                return original(self, *args)
+            return session.inside_function(original, self, args)
+
+        kind.apply = apply
 
     def _wrap_apply(self) -> None:
         """Custom Functions run with grad off: only their end tells which node their results got."""
@@ -86,6 +126,3 @@ class Patches:
     def _cpu(self, tensor: Any) -> None:
         if not self.session.in_engine:
             self.session.reads.count("Tensor.cpu", tensor.device.type == "cpu", sys._getframe(2))
-
-    def _hook(self, tensor: Any) -> None:
-        self.session.hooks_seen = True

@@ -26,7 +26,7 @@ from gradguard.runtime.growth import Growth
 from gradguard.runtime.patches import Patches
 from gradguard.runtime.reads import Reads
 from gradguard.runtime.silent import SilentWrites
-from gradguard.runtime.tape import Call, Tape, Write
+from gradguard.runtime.tape import Call, Tape, Write, node_of, record_of, storage_of
 from gradguard.runtime.tracer import Tracer
 from gradguard.runtime.watch import Watch, saved_tensor_hooks_on
 from gradguard.runtime.writers import Writers
@@ -34,6 +34,11 @@ from gradguard.runtime.writers import Writers
 # In light mode everything is watched for the first pulses, then one pulse in so many.
 LIGHT_START = 3
 LIGHT_EVERY = 40
+MOST_CREATED = 20_000
+
+
+class _Gone:
+    """Stands for a result that nobody can reach."""
 
 
 @dataclass(slots=True)
@@ -62,9 +67,7 @@ class Session:
         self.reads = Reads(self)
         self.faults = Faults(self)
         self.engine = Engine(self)
-        self.engine_code = self.engine.original.__code__
         self.patches = Patches(self)
-        self.hooks_seen = False
         self.silent = False
         self.closed = True
         self.operators = 0
@@ -162,6 +165,33 @@ class Session:
     def in_engine(self) -> bool:
         return self.engine.depth > 0
 
+    def inside_hook(self, hook: Any, args: tuple[Any, ...]) -> Any:
+        """Runs a tensor hook with the watch on."""
+        watch = self._open_watch()
+        try:
+            return hook(*args)
+        finally:
+            if watch is not None:
+                watch.stop()
+
+    def inside_function(self, backward: Any, node: Any, args: tuple[Any, ...]) -> Any:
+        """Runs the backward of a custom Function with the watch on."""
+        watch = self._open_watch()
+        try:
+            return backward(node, *args)
+        finally:
+            if watch is not None:
+                watch.stop()
+
+    def _open_watch(self) -> Watch | None:
+        if self.closed or self.silent or not self.engine.watching:
+            return None
+        watch = self.watch()
+        if watch.on:
+            return None
+        watch.start()
+        return watch
+
     @contextmanager
     def silenced(self) -> Iterator[None]:
         """What the monitor computes itself is not watched."""
@@ -247,6 +277,21 @@ class Session:
 
     # Optimizer steps
 
+    def see_created(self, call: Call, results: list[Any]) -> None:
+        """A backward with `create_graph=True` made new nodes while the watch was off: they get records now."""
+        gone = _Gone()
+        pending = [node_of(r) for r in results if r is not None]
+        left = MOST_CREATED
+        while pending and left:
+            node = pending.pop()
+            if node is None or record_of(node) is not None or hasattr(node, "variable"):
+                continue
+            left -= 1
+            hooked = saved_tensor_hooks_on()
+            if self.tape.record(node, call.site, node.name(), gone, hooked) is None:
+                continue
+            pending.extend(following for following, _ in node.next_functions)
+
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if self.closed:
             return
@@ -258,7 +303,7 @@ class Session:
             by_storage = self.tape.by_storage
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
-                    entries = by_storage.get(parameter.untyped_storage()._cdata)
+                    entries = by_storage.get(storage_of(parameter))
                     if entries:
                         step.versions.append((parameter, parameter._version))
                         if group.get("fused") and parameter.grad is not None:
@@ -279,7 +324,7 @@ class Session:
             self.watch().start()
         try:
             for parameter, version in step.versions:
-                storage = parameter.untyped_storage()._cdata
+                storage = storage_of(parameter)
                 if parameter._version == version and parameter.grad is None:
                     continue
                 write = Write(self.tape.tick(), step.site, "step", "optimizer", storage)

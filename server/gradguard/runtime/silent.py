@@ -16,7 +16,7 @@ from gradguard.runtime import lines
 from gradguard.runtime.collect import Where
 from gradguard.runtime.faults import distinct
 from gradguard.runtime.frames import Site
-from gradguard.runtime.tape import Call, Record, Saved, Write, node_of, saved_value
+from gradguard.runtime.tape import Call, Record, Saved, Write, node_of, saved_value, storage_of
 
 if TYPE_CHECKING:
     from gradguard.runtime.session import Session
@@ -119,7 +119,7 @@ class SilentWrites:
             value = saved_value(node, entry)
         except RuntimeError:
             return
-        if value.untyped_storage()._cdata != entry.storage:
+        if storage_of(value) != entry.storage:
             self._report_replaced(call, entry)
         elif entry.snapshot is not None:
             with self.session.silenced(), torch.no_grad():

@@ -53,7 +53,7 @@ class Saved:
         self.attribute = attribute
         self.result = attribute in RESULTS
         self.index = index
-        self.storage: int = tensor.untyped_storage()._cdata
+        self.storage = storage_of(tensor)
         self.version: int = -1 if tensor.is_inference() else tensor._version
         self.leaf: bool = tensor.requires_grad and is_leaf(tensor)
         self.dtype = tensor.dtype
@@ -198,12 +198,14 @@ class Tape:
                 record.stale_at_birth = True
                 continue
             if isinstance(value, torch.Tensor):
+                if value.layout is not torch.strided:
+                    continue
                 saved.append(Saved(record, name, -1, value))
             elif isinstance(value, (tuple, list)):
                 saved.extend(
                     Saved(record, name, i, item)
                     for i, item in enumerate(value)
-                    if isinstance(item, torch.Tensor)
+                    if isinstance(item, torch.Tensor) and item.layout is torch.strided
                 )
         if not saved:
             return
@@ -273,6 +275,14 @@ class RootUse:
     recorded: int = 0
     executed: int = 0
     calls: int = 0
+
+
+def storage_of(tensor: Any) -> int:
+    """An address that stands for the memory of a tensor while it lives; 0 if it has no memory of the usual kind."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (RuntimeError, NotImplementedError):
+        return 0
 
 
 def node_of(tensor: Any) -> Any:

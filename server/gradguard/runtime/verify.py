@@ -76,7 +76,11 @@ def verify(task: Task, timeout: float) -> Comparison:
         if not answer.exists():
             words = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
             return Comparison(trouble=f"the process ended without an answer: {' '.join(words)}")
-        found = json.loads(answer.read_text("utf-8"))
+        return read_comparison(json.loads(answer.read_text("utf-8")))
+
+
+def read_comparison(found: Mapping[str, Any]) -> Comparison:
+    """A comparison from its plain values."""
     values: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in found.items()
     }

@@ -37,14 +37,16 @@ class Unusable(Exception):
 
 def main(given: str, answer: str) -> None:
     """Read a task, write what was found."""
-    task = json.loads(Path(given).read_text("utf-8"))
-    try:
-        before = _run(task, task["before"])
-        after = _run(task, task["after"])
-        found = _compared(before, after)
-    except Unusable as error:
-        found = {"trouble": str(error)}
+    found = compare(json.loads(Path(given).read_text("utf-8")))
     Path(answer).write_text(json.dumps(found), "utf-8")
+
+
+def compare(task: dict[str, Any]) -> dict[str, Any]:
+    """Run both versions of a `verify.Task` in this process; the fields of a `verify.Comparison`."""
+    try:
+        return _compared(_run(task, task["before"]), _run(task, task["after"]))
+    except Unusable as error:
+        return {"trouble": str(error)}
 
 
 def _run(task: dict[str, Any], text: str) -> Ran:

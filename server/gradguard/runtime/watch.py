@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 from gradguard.runtime import plans
 from gradguard.runtime.frames import Site
 from gradguard.runtime.plans import Plan, plan_for
-from gradguard.runtime.tape import Write, node_of
+from gradguard.runtime.tape import Write, node_of, storage_of
 
 if TYPE_CHECKING:
     from gradguard.runtime.session import Session
@@ -163,9 +163,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
                 # A write through a view gives the base a new node.
                 base = target._base
                 pending.append((weakref.ref(base), site, name, hooked))
-                self.hidden[id(base)] = tuple(
-                    a.untyped_storage()._cdata for a in args if isinstance(a, Tensor)
-                )
+                self.hidden[id(base)] = tuple(storage_of(a) for a in args if isinstance(a, Tensor))
 
     def _flush(self) -> None:
         pending, self.pending = self.pending, []
@@ -192,7 +190,9 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
         tape = session.tape
         targets = plans.schema_target(plan, args, kwargs)
         for target in targets:
-            storage = target.untyped_storage()._cdata
+            if target.layout is not torch.strided:
+                continue
+            storage = storage_of(target)
             entries = tape.by_storage.get(storage)
             if not entries and not session.in_engine:
                 if not _is_grad_enabled():

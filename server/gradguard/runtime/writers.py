@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gradguard.runtime.frames import Place, Site
+from gradguard.runtime.frames import Site
 from gradguard.runtime.plans import Plan
 from gradguard.runtime.tape import Write
 
@@ -50,6 +50,7 @@ class Writers:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        self.hook_caller = type(session).inside_hook.__code__
 
     def describe(self, plan: Plan, target: Any, storage: int, site: Site, frame: FrameType) -> Write:
         kind, site = self._kind(site, frame)
@@ -64,7 +65,6 @@ class Writers:
 
     def _kind(self, site: Site, frame: FrameType | None) -> tuple[str, Site]:
         frames = self.session.frames
-        engine = self.session.engine_code
         start: FrameType | None = frame
         while frame is not None and frame is not frames.base:
             if frame.f_code.co_argcount and frame.f_code.co_varnames[0] in ("self", "ctx"):
@@ -75,8 +75,8 @@ class Writers:
                     name = "forward" if frame.f_code.co_name == "forward" else "backward"
                     return f"function-{name}", site
             above = frame.f_back
-            if self.session.in_engine and above is not None and above.f_code is engine:
-                return ("hook" if frames.is_user_file(frame.f_code.co_filename) else "inplace"), site
+            if above is not None and above.f_code is self.hook_caller:
+                return "hook", site
             frame = above
         return "inplace", site
 
@@ -92,7 +92,3 @@ class Writers:
             frame = frame.f_back
         found = frames.site(outside)
         return found if found.places else site
-
-
-def place_of(site: Site) -> Place | None:
-    return site.inner

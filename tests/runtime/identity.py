@@ -1,0 +1,106 @@
+"""Runs every operator of torch's own sample database plainly and under the monitor, in a worker of the oracle."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+SAMPLES = 3
+COMPARE = "tests.runtime.identity:compare_ops"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Operators run, those whose bits differ, and failures of the monitor."""
+
+    ran: int
+    different: tuple[str, ...]
+    troubles: tuple[str, ...]
+
+
+def compare_ops(share: int, of: int) -> Compared:
+    """Every `of`-th operator from `share` on: results, gradients and second gradients must be the same bits."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    from gradguard.runtime.session import Session
+
+    different: list[str] = []
+    troubles: list[str] = []
+    ran = 0
+    for op in sorted(op_db, key=lambda o: (o.name, o.variant_test_name))[share::of]:
+        plain = _run(op, None)
+        if plain is None:
+            continue
+        ran += 1
+        session = Session()
+        watched = _run(op, session)
+        if plain != watched:
+            different.append(f"{op.name} {op.variant_test_name}".strip())
+        troubles.extend(f"{op.name}: {t}" for t in session.troubles[:1])
+    return Compared(ran, tuple(different), tuple(troubles))
+
+
+def _run(op: Any, session: Any) -> list[Any] | None:
+    """Bits of results, gradients and second gradients of a few samples; an error counts as a result. None: not usable."""
+    import torch
+
+    found: list[Any] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            torch.manual_seed(0)
+            grad = op.supports_autograd
+            samples = list(op.sample_inputs("cpu", torch.float32, requires_grad=grad))[:SAMPLES]
+        except Exception:
+            return None
+        if session is not None:
+            session.start(sys._getframe())
+        try:
+            for sample in samples:
+                torch.manual_seed(1)
+                try:
+                    found.append(_sample(op, sample, grad))
+                except Exception as error:
+                    found.append(f"{type(error).__name__}: {str(error)[:200]}")
+        finally:
+            if session is not None:
+                session.stop()
+    return found
+
+
+def _sample(op: Any, sample: Any, grad: bool) -> list[Any]:
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    result = op(sample.input, *sample.args, **sample.kwargs)
+    bits = [_bits(t) for t in tree_leaves(result)]
+    leaves = [
+        t for t in tree_leaves((sample.input, sample.args)) if isinstance(t, torch.Tensor) and t.requires_grad
+    ]
+    roots = [t for t in tree_leaves(result) if isinstance(t, torch.Tensor) and t.requires_grad]
+    if not grad or not leaves or not roots:
+        return bits
+    total = sum(t.abs().sum() for t in roots)
+    first = torch.autograd.grad(total, leaves, create_graph=op.supports_gradgrad, allow_unused=True)
+    bits.extend(_bits(g) for g in first)
+    again = [g.abs().sum() for g in first if g is not None and g.requires_grad]
+    if again:
+        bits.extend(_bits(g) for g in torch.autograd.grad(sum(again), leaves, allow_unused=True))
+    return bits
+
+
+def _bits(value: Any) -> Any:
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return repr(value)
+    if value.layout is not torch.strided:
+        value = value.to_dense()
+    plain = value.detach().resolve_conj().resolve_neg().contiguous()
+    return (
+        str(value.dtype),
+        tuple(value.shape),
+        plain.flatten().view(torch.uint8).numpy().tobytes() if plain.numel() else b"",
+    )
