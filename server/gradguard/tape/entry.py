@@ -31,7 +31,15 @@ from gradguard.tape.events import (
 from gradguard.tape.frame import Frame, Namespace
 from gradguard.tape.holders import NOBODY, Sharing
 from gradguard.tape.lib import autograd, torchlib
-from gradguard.tape.path import MAX_PATHS, MAX_STEPS, BudgetExceeded, Oracle, PathEnd, PyRaise
+from gradguard.tape.path import (
+    MAX_FUNCTION_STEPS,
+    MAX_PATHS,
+    MAX_STEPS,
+    BudgetExceeded,
+    Oracle,
+    PathEnd,
+    PyRaise,
+)
 from gradguard.tape.run import Run
 from gradguard.tape.snapshot import Snapshot
 from gradguard.tape.statements import execute_block
@@ -108,6 +116,8 @@ class _Work:
     namespaces: dict[str, Namespace] = field(default_factory=dict)
     """Imported files, as that run left them."""
     snapshot: Snapshot | None = None
+    functions_changed: bool = False
+    """The last entry changed the mode of a function after its definition."""
     devices: frozenset[str] = frozenset()
 
     def namespace(self, name: str, level: int, from_path: str) -> Namespace | None:
@@ -175,7 +185,8 @@ def analyse(source: Source, table: Table, files: Files, previous: Analysis | Non
 
 def _explore(work: _Work, body: Callable[[Run], None], node: ast.AST) -> Record:
     """Run an entry along its paths and keep each event once, certain only if every surviving path has it."""
-    budget = [MAX_STEPS]
+    # A script's loops and calls are its own; a function that nobody calls is one of many in its file.
+    budget = [MAX_STEPS if node is work.source.tree else MAX_FUNCTION_STEPS]
     queue: list[tuple[bool, ...]] = [()]
     paths: list[_Path] = []
     limits: dict[Limit, None] = {}
@@ -210,6 +221,7 @@ def _explore(work: _Work, body: Callable[[Run], None], node: ast.AST) -> Record:
             )
             if RERAISE:
                 raise
+        work.functions_changed = work.functions_changed or "functions_changed" in run.notes
         entered |= run.entered
         devices |= run.devices
         for at, found in run.sharing.items():
@@ -330,7 +342,8 @@ def _definitions(run: Run, work: _Work) -> Frame:
         work.devices = frozenset(first.devices)
         work.snapshot = Snapshot([work.definitions], work.namespaces.values())
     elif work.snapshot is not None:
-        work.snapshot.restore()
+        work.snapshot.restore(functions=work.functions_changed)
+        work.functions_changed = False
     run.namespaces = dict(work.namespaces)
     run.frames.append(work.definitions)
     return work.definitions

@@ -36,7 +36,7 @@ from gradguard.tape.values import (
 if TYPE_CHECKING:
     from gradguard.tape.run import Run
 
-MAX_VISITS = 4000
+MAX_VISITS = 1000
 ELSEWHERE = "^"
 
 
@@ -61,6 +61,9 @@ NOBODY = Sharing()
 
 def note(run: Run, target: Tensor, place: Place, operands: Iterable[Tensor], maker: Place | None) -> None:
     """Remember who shares `target` at a write; `maker` is where the module that writes was made."""
+    known = run.sharing.get(place.node)
+    if known is not None and "unknown" in known.reasons and maker is None:
+        return
     found = sharing(run, target, operands)
     run.sharing[place.node] = run.sharing.get(place.node, NOBODY) | found
     if maker is not None:

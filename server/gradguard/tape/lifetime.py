@@ -40,7 +40,7 @@ MAX_DEPTH = 8
 
 def iteration_ends(run: Run, frame: Frame, loop: Loop) -> None:
     """Note what holds nodes of an earlier iteration."""
-    if loop.iteration != loop.looked_at or not _steps(loop):
+    if loop.iteration != loop.looked_at or len(run.nodes) == loop.nodes or not _steps(loop):
         return
     ages = _Ages(loop)
     groups: dict[ast.AST, list[Tensor]] = {}

@@ -15,6 +15,8 @@ from collections.abc import Hashable
 
 MAX_STEPS = 120_000
 """Evaluated tree nodes an entry may use over all of its paths."""
+MAX_FUNCTION_STEPS = 40_000
+"""The same for a function that the file itself does not call."""
 MAX_PATHS = 12
 
 

@@ -162,7 +162,13 @@ class Run:
         """A new loop, not yet entered."""
         self._loops += 1
         return Loop(
-            self._loops, place, started=self.tick(), kind=kind, guards=len(self.guards), depth=self.depth
+            self._loops,
+            place,
+            started=self.tick(),
+            kind=kind,
+            guards=len(self.guards),
+            depth=self.depth,
+            nodes=len(self.nodes),
         )
 
     def iterations(self) -> tuple[tuple[int, int], ...]:

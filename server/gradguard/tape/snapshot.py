@@ -32,16 +32,20 @@ class Snapshot:
 
     def __init__(self, frames: Iterable[Frame], namespaces: Iterable[Namespace]) -> None:
         self._restore: list[Callable[[], None]] = []
+        self._functions: list[tuple[FunctionV, tuple[str, ...], bool]] = []
         self._seen: set[int] = set()
         for frame in frames:
             self._mapping(frame.variables)
         for namespace in namespaces:
             self._mapping(namespace.variables)
 
-    def restore(self) -> None:
-        """Put everything back."""
+    def restore(self, *, functions: bool) -> None:
+        """Put everything back; functions only where one was seen to change, which is rare."""
         for undo in self._restore:
             undo()
+        if functions:
+            for function, modes, compiled in self._functions:
+                function.modes, function.compiled = modes, compiled
 
     def _mapping(self, held: dict[str, Value]) -> None:
         if id(held) in self._seen:
@@ -121,13 +125,9 @@ class Snapshot:
         self._mapping(value.attributes)
 
     def _function(self, value: FunctionV) -> None:
-        modes, compiled = value.modes, value.compiled
-
-        def undo() -> None:
-            value.modes, value.compiled = modes, compiled
-
-        self._restore.append(undo)
-        self._mapping(value.attributes)
+        self._functions.append((value, value.modes, value.compiled))
+        if value.attributes:
+            self._mapping(value.attributes)
         for default in value.defaults.values():
             self._value(default)
         if value.scope is not None:

@@ -125,6 +125,7 @@ def _context(run: Run, frame: Frame, mode: str, call: Call, node: ast.AST) -> Va
     if mode in ("no_grad", "enable_grad", "inference_mode") and isinstance(first, FunctionV):
         # `torch.no_grad()(f)` and `@torch.no_grad` both end here.
         first.modes = (*first.modes, mode)
+        run.notes["functions_changed"] = True
         return first
     if mode == "autocast":
         first = call.kwargs.get("enabled", True)
@@ -176,6 +177,7 @@ def _compile(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     name = call.name
     if isinstance(target, (FunctionV, Instance)):
         target.compiled = name.endswith("compile")
+        run.notes["functions_changed"] = True
     elif target is None:
         return NativeV(lambda run, frame, call, node: call.get(0, "fn"), "compile")
     return target
