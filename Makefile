@@ -89,16 +89,16 @@ $(PY):
 	@PYTHON="$(PYTHON)" sh .ci/venv $(VENV)
 
 $(RUN): requirements.txt pyproject.toml | $(PY)
-	$(PY) -m pip install --quiet --requirement requirements.txt
-	$(PY) -m pip install --quiet --no-deps --editable .
+	$(PY) -m pip install -qq --requirement requirements.txt
+	$(PY) -m pip install -qq --no-deps --editable .
 	@touch $@
 
 $(DEV): requirements-dev.txt $(RUN)
-	$(PY) -m pip install --quiet --requirement requirements-dev.txt
+	$(PY) -m pip install -qq --requirement requirements-dev.txt
 	@touch $@
 
 $(DOCS): requirements-docs.txt $(RUN)
-	$(PY) -m pip install --quiet --requirement requirements-docs.txt
+	$(PY) -m pip install -qq --requirement requirements-docs.txt
 	@touch $@
 
 $(NODE): package.json package-lock.json
