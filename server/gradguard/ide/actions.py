@@ -79,6 +79,16 @@ def offers(analysis: Analysis, findings: Iterable[Finding], span: Span, wording:
     return out
 
 
+def in_place(analysis: Analysis, span: Span, wording: Wording) -> list[Offer]:
+    """In-place forms of the statement at a stretch that the tape proves. Costs analyses: only when asked for."""
+    from gradguard.ide import inplace
+
+    if not analysis.whole or analysis.limits:
+        return []
+    plans = inplace.rewrites(analysis.source, span)
+    return [Offer(What.REWRITE, wording.message(plan.title), (), plan) for plan in plans]
+
+
 def fix_all(analysis: Analysis, findings: Iterable[Finding], wording: Wording) -> Offer | None:
     """The offer to make every safe fix; None where there is none to make or a piece does not parse."""
     if not analysis.whole:

@@ -16,7 +16,7 @@ from gradguard.ops import table
 from gradguard.rules import registry
 from gradguard.source.text import Source
 from gradguard.tape import Analysis, analyse
-from gradguard.tape.holders import Sharing
+from gradguard.tape.holders import NOBODY, Sharing
 
 MAX_ROUNDS = 8
 UNSEEN = frozenset({"untyped", "shape"})
@@ -80,18 +80,25 @@ def proven(
     return found.slots == {ast.unparse(statement.targets[0])}
 
 
-def undone(source: Source, lines: range, workspace: Workspace = EMPTY) -> str:
-    """The text with every in-place write that stands on these lines made into a new tensor, as far as there is a way."""
+def undone(source: Source, lines: range, workspace: Workspace = EMPTY, *, tensors: Iterable[str] = ()) -> str:
+    """The text with every in-place write that stands on these lines made into a new tensor, as far as there is a way.
+
+    `tensors`: names that are tensors there although nothing in the text says so.
+    """
     from gradguard.fixes import api
     from gradguard.fixes.edit import applied, collide
 
+    names = frozenset(tensors)
     for again in range(MAX_ROUNDS):
         sharing = analyse(source, table.load(None), workspace).sharing
         mine = {id(node) for node in ast.walk(source.tree)}
         written = [node for node in sharing if id(node) in mine and _line(node) in lines]
+        written += [
+            node for node in _augmented(source, names) if _line(node) in lines and node not in sharing
+        ]
         edits: list[api.Edit] = []
         for node in sorted(written, key=_line):
-            plan = _undoing(node, source, sharing[node])
+            plan = _undoing(node, source, sharing.get(node, NOBODY))
             # A write that has been given a clone is still a write: once is enough.
             if plan is None or (again and plan.kind == "clone-before"):
                 continue
@@ -104,6 +111,14 @@ def undone(source: Source, lines: range, workspace: Workspace = EMPTY) -> str:
         lines = range(lines.start, lines.stop + text.count("\n") - source.text.count("\n"))
         source = Source(source.path, text)
     return source.text
+
+
+def _augmented(source: Source, names: frozenset[str]) -> list[ast.AST]:
+    return [
+        node
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id in names
+    ]
 
 
 def _undoing(node: ast.AST, source: Source, sharing: Sharing) -> FixPlan | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcContentModified
 
+from gradguard.findings import Applicability, FixPlan, Span
 from gradguard.ide import actions as ide
 from gradguard.ide.actions import Offer, What
 from gradguard.lsp.snapshot import Snapshot
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FIX_ALL = "source.fixAll.gradguard"
+IN_PLACE = ("make-in-place", "add-inplace")
 KINDS = (lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.RefactorRewrite, FIX_ALL)
 _KIND_OF = {
     What.FIX: lsp.CodeActionKind.QuickFix.value,
@@ -43,6 +45,8 @@ def actions(
     findings = session.findings(program)
     found = ide.offers(analysis, findings, span, server.wording) if _wanted(_PLAIN, only) else []
     automatic = params.context.trigger_kind == lsp.CodeActionTriggerKind.Automatic
+    if not automatic and _wanted((lsp.CodeActionKind.RefactorRewrite.value,), only):
+        found += ide.in_place(analysis, span, server.wording)
     if _asked(FIX_ALL, only) or (not only and not automatic and session.client.lazy_edits):
         everything = ide.fix_all(analysis, findings, server.wording)
         found += [everything] if everything else []
@@ -144,6 +148,11 @@ def _again(server: Server, program: Program, analysis: Analysis, data: dict[str,
     findings = server.session.findings(program)
     if data.get("what") == What.FIX_ALL.value:
         return ide.fix_all(analysis, findings, server.wording)
+    key = data.get("key") or [""]
+    if key[0] in IN_PLACE:
+        kind, *place, title = key
+        plan = FixPlan(kind, title, Applicability.UNSAFE, Span(*place))
+        return Offer(What.REWRITE, title, (), plan)
     for finding in findings:
         for offer in ide.offers(analysis, [finding], finding.span, server.wording):
             if offer.what.value == data.get("what") and _key(offer) == data.get("key"):
@@ -154,6 +163,10 @@ def _again(server: Server, program: Program, analysis: Analysis, data: dict[str,
 def _key(offer: Offer) -> list[Any]:
     if offer.what is What.FIX_ALL:
         return []
+    if not offer.about:
+        assert offer.plan is not None
+        at = offer.plan.span
+        return [offer.plan.kind, at.line, at.column, at.end_line, at.end_column, offer.title]
     finding = offer.about[0]
     span = finding.span
     return [finding.code, span.line, span.column, span.end_line, span.end_column, offer.title]
