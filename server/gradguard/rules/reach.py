@@ -24,7 +24,7 @@ def without_grad(context: Context, event: UnusedGraph) -> list[FixPlan]:
     around = _around(context.analysis.sources[place.path].tree, place.node)
     if event.why == "target":
         around = around[-1:]
-    quiet = [node for node in around if not _needed(context, node)]
+    quiet = [node for node in around if not _needed(context, node) and not _written_later(context, node)]
     safe = settled(context, Applicability.SAFE if event.why == "eval" else Applicability.UNSAFE)
     functions = [node for node in around if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
     if functions and functions[-1] in quiet and _EVALUATES.search(functions[-1].name.lower()):
@@ -55,6 +55,18 @@ def _around(tree: ast.Module, node: ast.AST) -> list[ast.stmt]:
             else None,
         )
     return found
+
+
+def _written_later(context: Context, around: ast.stmt) -> bool:
+    """Whether a name that is bound there is written elsewhere: torch refuses that for a view made under no_grad."""
+    inside = set(ast.walk(around))
+    bound = {part.id for part in inside if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    return any(
+        isinstance(part, ast.Name) and part.id in bound
+        for node in context.analysis.sharing
+        if node not in inside
+        for part in ast.walk(node)
+    )
 
 
 def _needed(context: Context, around: ast.stmt) -> bool:
