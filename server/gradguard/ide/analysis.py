@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradguard.check import api
 from gradguard.check.settings import Settings
@@ -13,6 +13,9 @@ from gradguard.check.workspace import Workspace
 from gradguard.findings import Certainty, Finding, Limit
 from gradguard.ide.carry import carried, live
 from gradguard.source.text import Source
+
+if TYPE_CHECKING:
+    from gradguard.tape.facts import Facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,18 @@ def analyse(
 
     report = api.run(source, settings.with_changes(all=True), workspace, engine)
     return Outcome(report, seen[-1] if seen else None)
+
+
+def facts(found: Analysis, workspace: Workspace, cancelled: Callable[[], bool]) -> Facts | None:
+    """What the tape knows of the tensors of a program; None when nobody wants it any more."""
+    from gradguard.ops import table
+    from gradguard.tape import facts as tape
+
+    version = None if found.settings.torch == "auto" else found.settings.torch
+    try:
+        return tape.facts(found.source, table.load(version), workspace, cancelled)
+    except tape.Cancelled:
+        return None
 
 
 def analysis(

@@ -5,9 +5,11 @@ Markdown with a short first line. A finding comes first, what the op or variable
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gradguard.check import ignores
 from gradguard.check.catalogue import catalogue
@@ -16,6 +18,9 @@ from gradguard.ide import nodes, ophover, varhover
 from gradguard.ide.analysis import Analysis
 from gradguard.ide.pages import link, page
 from gradguard.ide.wording import Wording
+
+if TYPE_CHECKING:
+    from gradguard.tape.facts import Facts
 
 RULE = "\n\n---\n\n"
 
@@ -29,9 +34,14 @@ class Hover:
 
 
 def hover(
-    analysis: Analysis, shown: Iterable[Finding], line: int, column: int, wording: Wording
+    analysis: Analysis,
+    shown: Iterable[Finding],
+    line: int,
+    column: int,
+    wording: Wording,
+    facts: Facts | None = None,
 ) -> Hover | None:
-    """What is said at a position; None where there is nothing to say."""
+    """What is said at a position; None where there is nothing to say. `facts` are worth having for variables."""
     path = analysis.source.path
     here = [
         each for each in (*shown, *analysis.possible) if each.path == path and covers(each.span, line, column)
@@ -45,15 +55,19 @@ def hover(
         at = nodes.at(analysis.source, line, column)
         about = None
         if at is not None:
-            about = ophover.hover(analysis, at, wording) or varhover.hover(
-                analysis, at, line, column, wording
-            )
+            about = ophover.hover(analysis, at, wording) or varhover.hover(analysis, at, facts, wording)
         if about is not None:
             parts.append(about.text)
             span = span or about.span
     if not parts or span is None:
         return None
     return Hover(RULE.join(parts), span)
+
+
+def on_variable(analysis: Analysis, line: int, column: int) -> bool:
+    """Whether a name stands at a position, so that facts would help."""
+    at = nodes.at(analysis.source, line, column)
+    return at is not None and isinstance(at.node, ast.Name)
 
 
 def covers(span: Span, line: int, column: int) -> bool:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gradguard.findings import Span
 from gradguard.ide.analysis import Analysis
 from gradguard.ide.wording import Wording
+
+if TYPE_CHECKING:
+    from gradguard.tape.facts import Facts
+
+MAX_OPS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +24,15 @@ class Lens:
     title: str
 
 
-def lenses(analysis: Analysis, wording: Wording) -> tuple[Lens, ...]:
+def lenses(analysis: Analysis, facts: Facts, wording: Wording) -> tuple[Lens, ...]:
     """Lenses of a program, in order."""
-    return ()
+    present = set(ast.walk(analysis.source.tree))
+    found = []
+    for node, walked in facts.walked.items():
+        if node not in present:
+            continue
+        ops = list(dict.fromkeys(kept.op for kept in walked.kept))
+        named = ", ".join(ops[:MAX_OPS]) + (", …" if len(ops) > MAX_OPS else "")
+        key = "lens-one" if len(walked.kept) == 1 else "lens-many"
+        found.append(Lens(analysis.source.span(node), wording.text(key, count=len(walked.kept), ops=named)))
+    return tuple(sorted(found, key=lambda each: each.span))

@@ -102,8 +102,8 @@ def _called(at: At, bound: dict[str, str]) -> tuple[str, Use, ast.AST] | None:
     public = dotted(func, bound)
     if public is not None:
         return public, Use(public, arguments, keywords), func
-    if call is None or not isinstance(func, ast.Attribute):
-        return None
+    if call is None or not isinstance(func, ast.Attribute) or at.node is not func:
+        return None  # the cursor is on what the method is called on
     if any(hasattr(each, func.attr) for each in _PLAIN_TYPES):
         return None
     shown = f"{_short(func.value)}.{func.attr}"

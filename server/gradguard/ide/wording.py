@@ -16,6 +16,8 @@ from typing import Any
 ENGLISH = "en"
 LANGUAGES = (ENGLISH, "ko")
 
+_VALUE = r"(?:`[^`]*`|[^`])+?"
+"""What a field stands for: never one half of a name in backquotes."""
 _FIELD = re.compile(r"\{(\w+)\}")
 
 
@@ -72,7 +74,7 @@ def pattern(template: str) -> re.Pattern[str]:
     for field in _FIELD.finditer(template):
         out.append(re.escape(template[at : field.start()]))
         name = field.group(1)
-        out.append(f"(?P={name})" if name in seen else f"(?P<{name}>.+?)")
+        out.append(f"(?P={name})" if name in seen else f"(?P<{name}>{_VALUE})")
         seen.add(name)
         at = field.end()
     out.append(re.escape(template[at:]))

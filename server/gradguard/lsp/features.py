@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 5.0
 """Seconds that a request waits for the analysis of the text it is about."""
+FACTS_PATIENCE = 2.0
+"""Seconds that a hover on a variable waits for its tape. Other hovers do not need it."""
 
 
 def register(server: Server) -> None:
@@ -34,7 +36,12 @@ def register(server: Server) -> None:
         if place is None:
             return None
         shown = server.session.findings(program)
-        found = hover.hover(analysis, shown, *place, server.wording)
+        facts = program.facts if program.facts_for == snapshot.stamp else None
+        if facts is None and analysis.settings.hover and hover.on_variable(analysis, *place):
+            facts = await server.session.facts(program, FACTS_PATIENCE)
+            if program.of is not snapshot:
+                raise JsonRpcContentModified("the text changed")
+        found = hover.hover(analysis, shown, *place, server.wording, facts)
         if found is None:
             return None
         kind = lsp.MarkupKind.Markdown if server.session.client.markdown else lsp.MarkupKind.PlainText
@@ -64,10 +71,11 @@ def register(server: Server) -> None:
         _, snapshot, analysis = ready
         uri, encoding = params.text_document.uri, server.session.encoding
         wanted = snapshot.span(uri, params.range, encoding)
-        if wanted is None:
+        facts = await server.session.facts(ready[0], PATIENCE)
+        if wanted is None or facts is None or ready[0].of is not snapshot:
             return None
         out = []
-        for hint in hints.hints(analysis, wanted, server.wording):
+        for hint in hints.hints(analysis, facts, server.session.findings(ready[0]), wanted, server.wording):
             location = snapshot.location(hint.span, encoding)
             if location.uri == uri:
                 tooltip = lsp.MarkupContent(lsp.MarkupKind.Markdown, hint.tooltip) if hint.tooltip else None
@@ -83,9 +91,12 @@ def register(server: Server) -> None:
         ready = await answer(server, params.text_document.uri)
         if ready is None or not ready[2].settings.code_lens:
             return None
-        _, snapshot, analysis = ready
+        program, snapshot, analysis = ready
+        facts = await server.session.facts(program, PATIENCE)
+        if facts is None or program.of is not snapshot:
+            return None
         out = []
-        for lens in lenses.lenses(analysis, server.wording):
+        for lens in lenses.lenses(analysis, facts, server.wording):
             location = snapshot.location(lens.span, server.session.encoding)
             if location.uri == params.text_document.uri:
                 out.append(

@@ -50,6 +50,7 @@ def register(server: Server) -> None:
             server.protocol.trace = params.trace
         server.publisher.pull = session.client.pull and options.get("diagnostics") != "push"
         server.begin()
+        session.warm_up()
         if session.client.configuration:
             asyncio.get_running_loop().call_later(SETTINGS_SECONDS, session.configured)
         else:

@@ -8,16 +8,20 @@ if no newer stamp was given in the meantime.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import itertools
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
 
+from gradguard.check.settings import DEFAULTS
+from gradguard.check.workspace import EMPTY
 from gradguard.findings import Finding
-from gradguard.ide.analysis import Analyser, Analysis, analysis
+from gradguard.ide.analysis import Analyser, Analysis, analysis, facts
 from gradguard.lsp.client import Client
 from gradguard.lsp.configuration import Configuration, InForce, source_roots
 from gradguard.lsp.documents import PYTHON, Document, document, path_of
@@ -26,6 +30,9 @@ from gradguard.lsp.observed import Observed
 from gradguard.lsp.snapshot import Snapshot, of_cells, of_document
 from gradguard.lsp.worker import Urgency, Worker
 from gradguard.source.text import Source
+
+if TYPE_CHECKING:
+    from gradguard.tape.facts import Facts
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +57,9 @@ class Program:
     seen: dict[str, str | None] = field(default_factory=dict)
     """Texts of other files that the answer rests on."""
     waiters: list[asyncio.Future[None]] = field(default_factory=list)
+    facts: Facts | None = None
+    facts_for: int = -1
+    """Stamp of the version that `facts` are for; they are worked out when somebody looks."""
     saved: bool = True
     """Opened or saved since the last edit."""
     shown: set[str] = field(default_factory=set)
@@ -87,6 +97,7 @@ class Session:
         self._program_of: dict[str, str] = {}
         self._stamps = itertools.count(1)
         self._configured = False
+        self._facts_waiters: dict[str, list[asyncio.Future[Facts | None]]] = {}
         self._worker: Worker | None = None
         self._latest: dict[str, Analysis] = {}
         """Touched by the worker's thread: what the next version of a program builds on."""
@@ -105,6 +116,21 @@ class Session:
             self.refresh()
             for program in self:
                 program.refreshed = False
+
+    def warm_up(self) -> None:
+        """Load the engine while the client is still busy with itself, and what fixes need behind everything else."""
+
+        def engine() -> None:
+            analysis(Source("", f"import {GATE}\n"), DEFAULTS, EMPTY, self.analyser)
+
+        def fixes() -> None:
+            importlib.import_module("gradguard.fixes.api")
+
+        def nothing(_: object) -> None:
+            return
+
+        self.worker.submit("warm-up", engine, nothing, nothing)
+        self.worker.submit("warm-up fixes", fixes, nothing, nothing, Urgency.BACKGROUND)
 
     def stop(self) -> None:
         """Begin nothing further and let nobody wait."""
@@ -225,6 +251,38 @@ class Session:
                 await asyncio.wait_for(waiter, max(end - time.monotonic(), 0.001))
             except asyncio.TimeoutError:
                 return None
+
+    async def facts(self, program: Program, patience: float) -> Facts | None:
+        """What the tape knows of a program's tensors; None when that takes longer (seconds) or the text changed."""
+        snapshot, found, force = program.of, program.analysis, program.force
+        if snapshot is None or found is None or force is None or not program.fresh:
+            return None
+        if program.facts_for == snapshot.stamp:
+            return program.facts
+        buffers, roots, stamp = self.buffers(), source_roots(force), snapshot.stamp
+        result: asyncio.Future[Facts | None] = asyncio.get_running_loop().create_future()
+        self._facts_waiters.setdefault(program.key, []).append(result)
+
+        def work() -> Facts | None:
+            view = View(self.disk, buffers, roots)
+            return facts(found, view, lambda: program.snapshot.stamp != stamp)
+
+        def done(value: Facts | None) -> None:
+            if value is not None and program.snapshot.stamp == stamp:
+                program.facts, program.facts_for = value, stamp
+            for waiter in self._facts_waiters.pop(program.key, ()):
+                if not waiter.done():
+                    waiter.set_result(value if program.snapshot.stamp == stamp else None)
+
+        def failed(error: BaseException) -> None:
+            log.error("no facts for %s: %r", snapshot.path, error)
+            done(None)
+
+        self.worker.submit(f"facts:{program.key}", work, done, failed, Urgency.DEPENDENT)
+        try:
+            return await asyncio.wait_for(result, patience)
+        except asyncio.TimeoutError:
+            return None
 
     def findings(self, program: Program) -> tuple[Finding, ...]:
         """What is shown for a program: its own findings, those of others in it, and observed ones."""

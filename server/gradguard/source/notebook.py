@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gradguard.source.pieces import count_lines
+from gradguard.source.piece import count_lines
 from gradguard.source.scan import string_end
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|$)")

@@ -18,105 +18,15 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
+from gradguard.source.moving import clamp, moved, moved_piece
+from gradguard.source.piece import Chunk, ParseError, Piece, count_lines, name_of, parse
 from gradguard.source.recover import apart, regroup
 from gradguard.source.scan import boundaries
 
-_REFUSED = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
-"""What `ast.parse` raises for text it cannot parse, NUL bytes, lone surrogates and deep nesting included."""
-
-_NAMED = re.compile(
-    r"(?:(?:[ \t]*@[^\r\n]*|[ \t]*#[^\r\n]*|[ \t]*)(?:\r\n|\n|\r))*[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)"
-)
 _FIRST_WORD = re.compile(r"\s*(\w+|\S)")
-_LINE_NAMED = re.compile(r"(\bline )(\d+)")
-_LINE_END = re.compile(r"\r\n|\n|\r")
-
-
-@dataclass(frozen=True, slots=True)
-class ParseError:
-    """Why the lines from `first` to `last` have no tree; `line` and `message` are the parser's own."""
-
-    line: int
-    message: str
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Lines that are parsed together.
-
-    line: the first of them. body: statements at their lines; stand-ins where it does not parse but did before.
-    errors: empty when all of it parses. good: the last text of it that parsed, None when it never did.
-    members: of a class that was taken apart, its parts below the header, as pieces of their own.
-    """
-
-    line: int
-    lines: int
-    text: str
-    body: tuple[ast.stmt, ...] = ()
-    errors: tuple[ParseError, ...] = ()
-    good: str | None = None
-    members: tuple[Piece, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """Name of the function or class that it defines, else empty."""
-        return name_of(self.text)
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """One top-level statement as the scan sees it."""
-
-    line: int
-    lines: int
-    offset: int
-    text: str
-    pieces: tuple[Piece, ...] = ()
-
-    @property
-    def end(self) -> int:
-        """Offset behind its last character."""
-        return self.offset + len(self.text)
-
-    @property
-    def broken(self) -> bool:
-        """Whether any of its lines has no tree."""
-        return any(piece.errors for piece in self.pieces)
-
-
-def name_of(text: str) -> str:
-    """Name of the function or class that a text defines, else empty."""
-    match = _NAMED.match(text)
-    return match.group(1) if match else ""
-
-
-def parse(text: str, line: int) -> tuple[list[ast.stmt], ParseError | None]:
-    """Statements of a text whose first line has this number; never raises.
-
-    Blank lines in front put the nodes at their lines: much cheaper than moving nodes afterwards.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse("\n" * (line - 1) + text).body, None
-    except _REFUSED as error:
-        at = getattr(error, "lineno", None) or line
-        last = line + count_lines(text) - 1
-        message = getattr(error, "msg", None) or str(error) or type(error).__name__
-        return [], ParseError(min(max(at, line), last), message, line, last)
-
-
-def count_lines(text: str) -> int:
-    """Lines that a text takes; a line end at the very end opens no further one."""
-    ends = text.count("\n") if "\r" not in text else len(_LINE_END.findall(text))
-    return max(1, ends + (not text.endswith(("\n", "\r"))))
 
 
 def split(text: str, previous: Sequence[Chunk] = (), breaks: Container[int] = ()) -> tuple[Chunk, ...]:
@@ -177,31 +87,36 @@ def _raw(text: str, begin: int, line: int, stops: Container[int], breaks: Contai
 
 
 def _parse_changed(raw: Sequence[Chunk], replaced: Sequence[Chunk]) -> list[Chunk]:
-    """Parse the chunks of a change, with the nodes they had where their text and lines are the same."""
-    window = [piece for chunk in replaced for piece in chunk.pieces]
+    """Parse the chunks of a change, with the nodes they had where their texts are the same.
+
+    Nodes are used at one place only, since they have one line: each old piece is given away once.
+    """
     same = {chunk.text: chunk for chunk in replaced if not chunk.broken}
-    classes = {piece.name: piece for piece in window if _class_of(piece) is not None}
+    known = [same.pop(chunk.text, None) for chunk in raw]
+    kept = {id(chunk) for chunk in known if chunk is not None}
+    window = [piece for chunk in replaced for piece in chunk.pieces]
+    free = {id(piece): piece for chunk in replaced if id(chunk) not in kept for piece in chunk.pieces}
+    classes = {piece.name: piece for piece in free.values() if _class_of(piece) is not None}
     out: list[Chunk] = []
     run: list[Chunk] = []
-    for chunk in raw:
-        known = same.pop(chunk.text, None)
-        before = classes.get(name_of(chunk.text)) if known is None else None
-        piece = _class_piece(chunk.text, chunk.line, before) if before is not None else None
-        if piece is None and known is None:
+    for chunk, found in zip(raw, known):
+        before = classes.pop(name_of(chunk.text), None) if found is None else None
+        if found is None and before is None:
             run.append(chunk)
             continue
         out.extend(_parse_all(run))
         run = []
-        if known is not None:
-            out.append(moved(known, chunk.line - known.line, chunk.offset - known.offset))
+        if found is not None:
+            out.append(moved(found, chunk.line - found.line, chunk.offset - found.offset))
         else:
-            out.append(replace(chunk, pieces=(piece,) if piece else ()))
+            free.pop(id(before))
+            out.append(replace(chunk, pieces=tuple(_pieces(chunk, before))))
     out.extend(_parse_all(run))
     if not window or not any(chunk.broken for chunk in out):
         return out
     now = [piece for chunk in out for piece in chunk.pieces]
     return [
-        replace(chunk, pieces=tuple(_remembered(piece, now, window) for piece in chunk.pieces))
+        replace(chunk, pieces=tuple(_remembered(piece, now, window, free) for piece in chunk.pieces))
         if chunk.broken
         else chunk
         for chunk in out
@@ -233,25 +148,38 @@ def _first_line(statement: ast.stmt) -> int:
     return first
 
 
-def _pieces(chunk: Chunk) -> Iterator[Piece]:
-    whole = _piece(chunk.text, chunk.line)
-    if not whole.errors or whole.body:
-        yield whole
-        return
+def _pieces(chunk: Chunk, before: Piece | None = None) -> list[Piece]:
+    """The chunk as one piece, or taken apart in the way that loses the fewest lines.
+
+    before: the class that it was in the version before.
+    """
+    whole = _piece(chunk.text, chunk.line, before)
+    best = [whole]
+    if not whole.errors:
+        return best
     for starts in regroup(chunk.text):
-        parts = []
+        parts: list[Piece] = []
         line = chunk.line
         for begin, end in zip([0, *starts], [*starts, len(chunk.text)]):
-            parts.append(_piece(chunk.text[begin:end], line))
+            text = chunk.text[begin:end]
+            # Nodes that `whole` took over are at their lines already.
+            mine = whole if whole.members and name_of(text) == whole.name else None
+            parts.append(_piece(text, line, mine))
             line += parts[-1].lines
-        if any(not part.errors or part.body for part in parts):
-            yield from parts
-            return
-    yield whole
+        if _lost(parts) < _lost(best):
+            best = parts
+    return best
 
 
-def _piece(text: str, line: int) -> Piece:
-    """One piece, a class with those of its members that parse."""
+def _lost(pieces: Sequence[Piece]) -> int:
+    return sum(error.last - error.first + 1 for piece in pieces for error in piece.errors)
+
+
+def _piece(text: str, line: int, before: Piece | None = None) -> Piece:
+    """One piece, a class with those of its members that parse. `before`: see `_class_piece`."""
+    known = _class_piece(text, line, before) if before is not None else None
+    if known is not None:
+        return known
     body, error = parse(text, line)
     if error is None:
         return Piece(line, count_lines(text), text, tuple(body), good=text)
@@ -279,14 +207,15 @@ def _class_piece(text: str, line: int, before: Piece | None = None) -> Piece | N
     for member in parts.members:
         same = known.pop(member, None)
         if same is not None:
-            found.append(_moved_piece(same, at - same.line))
+            found.append(moved_piece(same, at - same.line))
         else:
             found.append(_member(parts.header, head_lines, line, at, member))
         at += found[-1].lines
     if all(member.errors for member in found):
         return None
     if any(member.errors for member in found):
-        found = [_remembered(member, found, old, parts.header, line) for member in found]
+        free = {id(member): member for member in known.values()}
+        found = [_remembered(member, found, old, free, parts.header, line) for member in found]
     body = [statement for member in found for statement in member.body]
     node.body = body
     node.end_lineno, node.end_col_offset = body[-1].end_lineno, body[-1].end_col_offset
@@ -328,15 +257,24 @@ def _members_of(piece: Piece) -> tuple[Piece, ...]:
 
 
 def _remembered(
-    piece: Piece, now: Sequence[Piece], window: Sequence[Piece], header: str = "", line: int = 0
+    piece: Piece,
+    now: Sequence[Piece],
+    window: Sequence[Piece],
+    free: dict[int, Piece],
+    header: str = "",
+    line: int = 0,
 ) -> Piece:
-    """The piece, with the trees of what it was if it stopped parsing. `header`, `line`: of its class."""
+    """The piece, with the trees of what it was if it stopped parsing.
+
+    free: old pieces whose nodes nobody took yet. header, line: of the class that it is a member of.
+    """
     if not piece.errors or piece.body:
         return piece
     before = _counterpart(piece, now, window)
     if before is None or before.good is None:
         return piece
-    if before.line == piece.line and before.lines <= piece.lines and before.body:
+    fits = before.line == piece.line and before.lines <= piece.lines
+    if fits and before.body and free.pop(id(before), None) is not None:
         return replace(piece, body=before.body, good=before.good)
     if header:
         again = _member(header, count_lines(header), line, piece.line, before.good)
@@ -348,7 +286,7 @@ def _remembered(
         return piece
     last = piece.line + piece.lines - 1
     for statement in body:
-        _clamp(statement, last)
+        clamp(statement, last)
     return replace(piece, body=tuple(body), good=before.good)
 
 
@@ -366,72 +304,3 @@ def _counterpart(piece: Piece, now: Sequence[Piece], window: Sequence[Piece]) ->
         if word and other and word.group(1) == other.group(1):
             return candidate
     return None
-
-
-def _clamp(statement: ast.stmt, last: int) -> None:
-    """Keep stand-in nodes inside the lines of their piece, so that nothing is said about lines below it."""
-    if (statement.end_lineno or 0) <= last:
-        return
-    for node in ast.walk(statement):
-        if getattr(node, "lineno", 0) > last:
-            node.lineno = last  # type: ignore[attr-defined]
-        if (getattr(node, "end_lineno", 0) or 0) > last:
-            node.end_lineno = last  # type: ignore[attr-defined]
-
-
-def moved(chunk: Chunk, lines: int, offset: int) -> Chunk:
-    """The same text further down (or up), its nodes with it."""
-    if not lines:
-        return chunk if not offset else replace(chunk, offset=chunk.offset + offset)
-    pieces = tuple(_moved_piece(piece, lines) for piece in chunk.pieces)
-    return replace(chunk, line=chunk.line + lines, offset=chunk.offset + offset, pieces=pieces)
-
-
-def _moved_piece(piece: Piece, lines: int) -> Piece:
-    if not lines:
-        return piece
-    for statement in piece.body:
-        _move(statement, lines)
-    return _at(piece, lines)
-
-
-def _at(piece: Piece, lines: int) -> Piece:
-    """The piece with other line numbers; its nodes are moved already."""
-    return replace(
-        piece,
-        line=piece.line + lines,
-        errors=tuple(_moved_error(error, lines) for error in piece.errors),
-        members=tuple(_at(member, lines) for member in piece.members),
-    )
-
-
-def _moved_error(error: ParseError, lines: int) -> ParseError:
-    # The parser names other lines in its messages: "'(' was never closed on line 3".
-    message = _LINE_NAMED.sub(lambda found: f"{found.group(1)}{int(found.group(2)) + lines}", error.message)
-    return ParseError(error.line + lines, message, error.first + lines, error.last + lines)
-
-
-def _move(statement: ast.stmt, lines: int) -> None:
-    for node in _placed(statement):
-        node.lineno += lines
-        if node.end_lineno is not None:
-            node.end_lineno += lines
-
-
-def _placed(statement: ast.stmt) -> list[ast.expr]:
-    """The nodes of a statement that have a place, remembered with it: walking costs far more than moving."""
-    if isinstance(statement, ast.ClassDef):
-        # Its body may be other members' nodes, each of which remembers its own.
-        own: list[ast.AST] = [*statement.bases, *statement.keywords, *statement.decorator_list]
-        own += getattr(statement, "type_params", ())
-        found: list[Any] = [statement]
-        for part in own:
-            found += [node for node in ast.walk(part) if hasattr(node, "lineno")]
-        for inner in statement.body:
-            found += _placed(inner)
-        return found
-    known: list[ast.expr] | None = getattr(statement, "_gradguard_placed", None)
-    if known is None:
-        known = [node for node in ast.walk(statement) if hasattr(node, "lineno")]  # type: ignore[misc]
-        statement._gradguard_placed = known  # type: ignore[attr-defined]
-    return known

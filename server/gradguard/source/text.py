@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 from gradguard.findings import Span
 from gradguard.source.lines import LineIndex
-from gradguard.source.pieces import Chunk, ParseError, Piece, split
+from gradguard.source.piece import Chunk, ParseError, Piece
+from gradguard.source.pieces import split
 
 __all__ = ["ParseError", "Piece", "Source"]
 
