@@ -92,7 +92,8 @@ def main() -> None:
         [line.name, line.saves, line.views, line.writes, line.reads, line.formula]
         for line in render.render_ops(known)
     ]
-    (assets / "ops.json").write_text(json.dumps(rows, ensure_ascii=False), "utf-8")
+    data = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+    (assets / "ops-data.js").write_text(f"globalThis.gradguardOps = {data};\n", "utf-8")
     shutil.copy(DOCS / "mkdocs.yml", OUT / "mkdocs.yml")
     print(f"{OUT.relative_to(ROOT)}: {len(registry.rules())} rules, {len(rows)} operations")
 
@@ -134,12 +135,12 @@ def operations(language: str) -> str:
     words = WORDS[language]
     head = "".join(f"<th>{column}</th>" for column in words["columns"])
     intro = str(words["ops-intro"]).format(version=table.load().version)
-    depth = "../" if language == "en" else "../../"
+    depth = "" if language == "en" else "../"
     return (
         f"# {words['ops']}\n\n{intro}\n\n"
         f'<input id="ops-search" type="search" placeholder="{words["search"]}" class="md-input md-input--stretch">\n'
         '<p id="ops-count"></p>\n\n'
-        f'<table><thead><tr>{head}</tr></thead><tbody id="ops" data-source="{depth}assets/ops.json"></tbody></table>\n'
+        f'<table><thead><tr>{head}</tr></thead><tbody id="ops" data-source="{depth}assets/ops-data.js"></tbody></table>\n'
     )
 
 

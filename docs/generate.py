@@ -19,7 +19,7 @@ RUNTIME = re.compile(r"<!-- runtime: (\w+) -->")
 TORCH = {
     "raises": "raises",
     "silent": "nothing; wrong gradients or values",
-    "leak": "nothing; memory grows",
+    "leak": "nothing; memory is kept",
     "sync": "nothing; the device waits",
     "ok": "nothing",
 }
@@ -27,13 +27,14 @@ TORCH = {
 
 def rules() -> str:
     """The table of all rules."""
-    lines = ["| code | rule | what is reported | what torch says |", "|---|---|---|---|"]
+    lines = ["| code | rule | what is reported | what torch says of the example |", "|---|---|---|---|"]
     for rule in registry.rules():
         declared = RUNTIME.search(page(rule.name) or "")
         verdict = TORCH[declared.group(1)] if declared else ""
         off = "" if rule.on else " (off by default)"
         link = f"[{rule.name}](server/gradguard/rules/{stem(rule.name)}.md)"
-        summary = rule.summary[:1].upper() + rule.summary[1:]
+        first = rule.summary.split()[0]
+        summary = rule.summary if "." in first else rule.summary[:1].upper() + rule.summary[1:]
         lines.append(f"| {rule.code} | {link} | {summary}{off} | {verdict} |")
     return "\n".join(lines) + "\n"
 

@@ -1,10 +1,20 @@
 // Fills the table of operations and filters it while one types.
+const data = source =>
+    new Promise((resolve, reject) => {
+        // A script and not a fetch, which browsers refuse for pages opened as files.
+        const script = document.createElement('script');
+        script.src = source;
+        script.onload = () => resolve(globalThis.gradguardOps);
+        script.onerror = () => reject(new Error(`cannot load ${source}`));
+        document.head.append(script);
+    });
+
 document$.subscribe(async () => {
     const place = document.getElementById('ops');
     if (!place) return;
     const input = document.getElementById('ops-search');
     const count = document.getElementById('ops-count');
-    const rows = await (await fetch(place.dataset.source)).json();
+    const rows = await data(place.dataset.source);
     const escape = text => text.replace(/[&<>]/g, c => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;' })[c]).replace(/`([^`]+)`/g, '<code>$1</code>');
     const show = () => {
         const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
