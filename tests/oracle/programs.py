@@ -169,8 +169,10 @@ def reachable_leaves(tensors: Any) -> list[torch.Tensor]:
 
 
 def as_array(tensor: Any) -> Any:
-    """A numpy copy that pickles (None stays None)."""
-    if not isinstance(tensor, torch.Tensor):
+    """A numpy copy that pickles (None stays None); None also for tensors of transforms and tracers, which have no data."""
+    if not isinstance(tensor, torch.Tensor) or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return None
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
         return None
     with torch.no_grad():
         plain = tensor.detach()

@@ -108,7 +108,7 @@ class Session:
         global _current
         if self.closed:
             return
-        self.tracer.stop()
+        self.tracer.close()
         if threading.gettrace() == self._thread_started:
             threading.settrace(None)
         if not self.watch().stop() and self.watch().on:

@@ -59,6 +59,11 @@ class Tracer:
             if getattr(sys.gettrace(), "__self__", None) is self:
                 sys.settrace(None)
 
+    def close(self) -> None:
+        """No more lines are traced."""
+        self.stop()
+        self.left = 0
+
     def clean(self, frame: FrameType | None) -> None:
         """Empties the copies of variables that tracing leaves in running frames before Python 3.13."""
         if not self.unclean or self.on:
