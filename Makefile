@@ -74,7 +74,7 @@ screenshots: $(RUN) $(NODE)  ## take the pictures of the documentation again, in
 docs: $(DOCS)  ## build the web pages into site/
 	$(PY) -m docs.build
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet --strict --config-file build/docs/mkdocs.yml
-	@echo "open site/index.html"
+	@echo "open site/index.html; with search: $(PY) -m http.server --directory site"
 
 docs-test: docs $(DEV)  ## run every command and example of the documentation
 	$(PY) -m pytest -q tests/docs

@@ -86,7 +86,8 @@ def main() -> None:
             (source / language / f"{name.lower()}.md").write_text(text, "utf-8")
     assets = source / "assets"
     assets.mkdir()
-    shutil.copy(DOCS / "assets" / "ops.js", assets)
+    for name in ("ops.js", "ops.css"):
+        shutil.copy(DOCS / "assets" / name, assets)
     known = table.load()
     rows = [
         [line.name, line.saves, line.views, line.writes, line.reads, line.formula]
@@ -137,7 +138,7 @@ def operations(language: str) -> str:
     intro = str(words["ops-intro"]).format(version=table.load().version)
     depth = "" if language == "en" else "../"
     return (
-        f"# {words['ops']}\n\n{intro}\n\n"
+        f"---\nhide: [toc]\n---\n\n# {words['ops']}\n\n{intro}\n\n"
         f'<input id="ops-search" type="search" placeholder="{words["search"]}" class="md-input md-input--stretch">\n'
         '<p id="ops-count"></p>\n\n'
         f'<table><thead><tr>{head}</tr></thead><tbody id="ops" data-source="{depth}assets/ops-data.js"></tbody></table>\n'
