@@ -175,11 +175,11 @@ def make(name: str) -> Made:
     function = callables()[name]
     found = drafts(name, function, native())
     watched, refusals = watch(function, [d.form for d in found], name, strict=all(d.strict for d in found))
-    made = Made(Op(name), refusals=refusals[:1])
+    made = Made(Op(name), refusals=[r for r in refusals if r][:1])
     forms: list[Form] = []
-    for draft, calls in zip(found, watched):
+    for draft, calls, refusal in zip(found, watched, refusals):
         form = replace(draft.form, params=refine(draft.form.params, calls))
-        learned = learn_form(form, calls, native=draft.told)
+        learned = learn_form(form, calls, native=draft.told, refusal=refusal)
         made.calls += learned.calls
         made.disagreements += learned.disagreements
         for one in learned.forms:

@@ -1,4 +1,4 @@
-"""Work on many names in forked workers, each with a time limit."""
+"""Work on many names in forked workers, each with a limit; a worker that crashes costs only the name it was at."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
 import torch
@@ -25,29 +26,58 @@ def _alarm(signum: int, frame: Any) -> None:
     raise _OutOfTime
 
 
-def _guarded(job: tuple[Callable[[str], T], str]) -> tuple[str, T | None, str]:
-    work, name = job
-    signal.signal(signal.SIGPROF, _alarm)
-    signal.setitimer(signal.ITIMER_PROF, SECONDS_EACH)
-    try:
-        return name, work(name), ""
-    except _OutOfTime:
-        return name, None, f"took more than {SECONDS_EACH} s"
-    except Exception as error:
-        return name, None, f"{type(error).__name__}: {error}"
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-
-
-def _calm() -> None:
+def _serve(work: Callable[[str], Any], pipe: Connection) -> None:
     torch.set_num_threads(1)
-
-    # torch warns about deprecated calls that the samples make on purpose.
-    sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    # torch warns about deprecated calls that the samples make on purpose, also from C++.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    signal.signal(signal.SIGPROF, _alarm)
+    while (name := pipe.recv()) is not None:
+        try:
+            signal.setitimer(signal.ITIMER_PROF, SECONDS_EACH)
+            answer: tuple[Any, str] = (work(name), "")
+        except _OutOfTime:
+            answer = (None, f"took more than {SECONDS_EACH} s")
+        except Exception as error:
+            answer = (None, f"{type(error).__name__}: {error}")
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        pipe.send(answer)
 
 
 def over(names: Sequence[str], work: Callable[[str], T], jobs: int) -> Iterator[tuple[str, T | None, str]]:
-    """(name, result, error) in the order of the names; `work` must be a function of a module."""
+    """(name, result, error) in the order of the names."""
     context = multiprocessing.get_context("fork")
-    with context.Pool(jobs, initializer=_calm, maxtasksperchild=200) as pool:
-        yield from pool.imap(_guarded, [(work, name) for name in names], chunksize=4)
+    left = list(reversed(names))
+    done: dict[str, tuple[T | None, str]] = {}
+    busy: dict[Connection, tuple[Any, str]] = {}
+
+    def start() -> None:
+        mine, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(work, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        give(mine, process)
+
+    def give(pipe: Connection, process: Any) -> None:
+        name = left.pop() if left else None
+        pipe.send(name)
+        if name is not None:
+            busy[pipe] = (process, name)
+
+    for _ in range(min(jobs, len(left))):
+        start()
+    while busy:
+        for ready in wait(list(busy)):
+            assert isinstance(ready, Connection)
+            process, name = busy.pop(ready)
+            try:
+                done[name] = ready.recv()
+            except EOFError:
+                process.join()
+                done[name] = (None, f"the worker was lost (exit code {process.exitcode})")
+                if left:
+                    start()
+                continue
+            give(ready, process)
+    for name in names:
+        yield name, *done[name]

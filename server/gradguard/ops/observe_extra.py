@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -88,6 +89,10 @@ def _new(function: Callable[[], list[tuple[Any, ...]]]) -> Make:
     return lambda: [(args, {}) for args in function()]
 
 
+def _compressed(layout: str) -> list[Sample]:
+    return [((getattr(_x(), layout)(),), {}), ((getattr(torch.eye(4), layout)(),), {})]
+
+
 _REDUCTIONS = ("none", "mean", "sum")
 
 
@@ -118,7 +123,36 @@ EXTRA: dict[str, Make] = {
     "Tensor.__setitem__": _setitem,
     "operator.setitem": _setitem,
     "Tensor.to": _to,
-    "Tensor.type": lambda: [((_x(), d), {}) for d in (torch.float32, torch.float64, torch.int64)],
+    **{
+        f"{head}.{name}{suffix}": partial(_compressed, layout)
+        for head, suffix in (("Tensor", ""), ("torch", "_copy"))
+        for layout, names in (
+            ("to_sparse_csr", ("crow_indices", "col_indices")),
+            ("to_sparse_csc", ("ccol_indices", "row_indices")),
+        )
+        for name in names
+    },
+    **{f"torch.{name}_copy": lambda: [((_x().to_sparse(),), {})] for name in ("indices", "values")},
+    "torch.view_as_complex_copy": lambda: [((_x(3, 2),), {})],
+    "Tensor.sparse_mask": lambda: [((_x(), torch.eye(3).to_sparse()), {})],
+    "torch.conv_tbc": lambda: [
+        ((_x(4, 2, 3), _x(2, 3, 4), _x(4), 0), {}),
+        ((_x(4, 2, 3), _x(2, 3, 4), _x(4), 1), {}),
+    ],
+    "torch.nn.functional.conv_tbc": lambda: [((_x(4, 2, 3), _x(2, 3, 4), _x(4), 0), {})],
+    "torch.segment_reduce": lambda: [((_x(4), r), {"lengths": _i(2, 2)}) for r in ("sum", "mean", "max")],
+    "torch.quantize_per_tensor": lambda: [
+        ((_x(), 0.1, 0, torch.quint8), {}),
+        ((_x(), torch.tensor(0.1), torch.tensor(0), torch.quint8), {}),
+    ],
+    "torch.affine_grid_generator": lambda: [((_x(1, 2, 3), [1, 3, 4, 4], False), {})],
+    "torch.native_norm": lambda: [((_x().to_sparse(),), {})],
+    "torch.convolution": lambda: [((_x(1, 2, 5), _x(3, 2, 3), _x(3), [1], [0], [1], False, [0], 1), {})],
+    "Tensor.resize_": lambda: [((_x(), s), {}) for s in ([3, 3], [9], [2, 2], [4, 4])],
+    "Tensor.type": lambda: (
+        [((_x(),), {}), ((_x(4),), {})]
+        + [((_x(), d), {}) for d in (torch.float32, torch.float64, torch.int64)]
+    ),
     "Tensor.copy_": lambda: (
         [((_x(), s), {}) for s in (_x(), _x(3), torch.rand(3, 3, dtype=torch.float64))] + [((_x(), 2.0), {})]
     ),

@@ -151,7 +151,10 @@ def construct(cls: type[nn.Module], build: Built) -> nn.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module = cls(**build.init) if _by_name(cls) else cls(*build.init.values())
-        if any(isinstance(p, nn.parameter.UninitializedTensorMixin) for p in module.parameters()):
+        if any(
+            isinstance(t, nn.parameter.UninitializedTensorMixin)
+            for t in (*module.parameters(), *module.buffers())
+        ):
             with torch.no_grad():
                 module(*fresh(build.inputs, grad=False), **fresh(build.named_inputs, grad=False))
     return module.train(build.training)

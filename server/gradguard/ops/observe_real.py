@@ -70,7 +70,10 @@ def _run(scene: Scene, grads: frozenset[str], seed: int) -> tuple[Outputs, dict[
     if not new:
         raise LookupError("nothing recorded")
     unique = {(id(t.grad_fn), t.output_nr): t for t in new}
-    return [(get_gradient_edge(t), torch.ones_like(t)) for t in unique.values()], tensors
+    try:
+        return [(get_gradient_edge(t), torch.ones_like(t)) for t in unique.values()], tensors
+    except (RuntimeError, NotImplementedError) as error:
+        raise LookupError("a layout that has no gradient of ones") from error
 
 
 def _write(tensor: torch.Tensor) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,8 +17,8 @@ from gradguard.ops.observe import Refused, Seen, can_require_grad, tensors_in
 from gradguard.ops.observe_bind import bind, caller, default_of
 from gradguard.ops.observe_learn import GIVEN, Example, Facts, agrees, learn
 
-CALLS_A_FORM = 16
-VARIED_CALLS = 6
+CALLS_A_FORM = 40
+VARIED_CALLS = 10
 SUBSETS = 8
 MANY_ROLES = 12
 """With more roles than that, only the first are tried alone."""
@@ -48,7 +49,7 @@ class Learned:
 def watch(
     function: Callable[..., Any], forms: Sequence[Form], name: str, *, strict: bool = True
 ) -> tuple[list[list[Watched]], list[str]]:
-    """Calls of each form, in the order of the forms, and texts of the refusals met.
+    """Calls of each form, in the order of the forms, and what torch said last to the refused ones.
 
     A Python function does not look at the types of its arguments as torch's parser does: then `strict` is false.
     """
@@ -64,11 +65,13 @@ def watch(
                 kept[index] += number < len(known)
                 break
     watched: list[list[Watched]] = []
-    refusals: list[str] = []
+    refused: list[str] = []
     for form, calls, first in zip(forms, by_form, kept):
         chosen = calls[:first] + _spread(calls[first:], CALLS_A_FORM)
+        refusals: list[str] = []
         watched.append(_watch_form(function, form, chosen, refusals))
-    return watched, refusals
+        refused.append(refusals[0] if refusals else "")
+    return watched, refused
 
 
 def _watch_form(
@@ -100,7 +103,8 @@ def _watch_form(
         for watched in out[:12]:
             moved = {k: observe_samples.noncontiguous(v) for k, v in watched.values.items()}
             attempt(moved, contiguous=False)
-        for watched in out[:4]:
+        handed_back = any(a.same and a.of not in s.counted for w in out for s in w.seen for a in s.aliases)
+        for watched in out[:4] if handed_back else ():
             for dtype in (torch.float64, torch.int64):
                 attempt(observe_samples.recast(watched.values, dtype))
     return out
@@ -133,6 +137,8 @@ def watch_scene(scene: observe.Scene, values: dict[str, Any], *, contiguous: boo
     if len(roles) > MANY_ROLES:
         members = frozenset(r for r in roles if r.startswith("self."))
         mixtures = [frozenset(roles) - members, members, frozenset(roles)]
+        chooser = random.Random(0)
+        mixtures += [frozenset(r for r in roles if chooser.random() < 0.4) for _ in range(MANY_ROLES)]
     for grads in mixtures:
         if len(grads) > 1:
             watched.seen.append(observe.observe(scene, grads))
@@ -154,11 +160,15 @@ def subsets(roles: Sequence[str]) -> Iterator[frozenset[str]]:
 # --- what the calls amount to --------------------------------------------------------------------------------------
 
 
-def learn_form(form: Form, watched: Sequence[Watched], *, native: bool) -> Learned:
-    """The form with what was seen. `native` says that the form already holds what torch's generator says."""
+def learn_form(form: Form, watched: Sequence[Watched], *, native: bool, refusal: str = "") -> Learned:
+    """The form with what was seen. `native` says that the form already holds what torch's generator says.
+
+    `refusal` is what torch said to the samples, for a form that was never seen.
+    """
     usable = [w for w in watched if w.seen]
     if not usable:
-        return Learned([replace(form, unobserved="no sample that torch accepts")])
+        reason = f"torch refuses every sample: {refusal.splitlines()[0][:110]}" if refusal else "no sample"
+        return Learned([replace(form, unobserved=reason)])
     groups = _by_structure(form, usable)
     result = Learned([], calls=len(usable))
     for given, results, is_list, names, members in groups:

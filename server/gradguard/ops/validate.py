@@ -65,7 +65,7 @@ def _rows_hold(only: str, seed: int, jobs: int) -> int:
     why_not: list[str] = []
     for name, verdict, error in generate_run.over(names, check, jobs):
         if verdict is None:
-            print(f"{name}: not checked: {error}")
+            print(f"{name}: not checked: {error.splitlines()[0][:160]}")
             continue
         claims += verdict.claims
         confirmed += bool(verdict.claims and not verdict.wrong)

@@ -170,19 +170,39 @@ def _check_forward(form: Form, scene: Scene, facts: Facts, verdict: Verdict) -> 
         unsure = any(w.role == name and holds(w.when, facts.lookup) is None for w in form.writes)
         seen = any(t._version != before[id(t)][0] for n, t in held if n == name)
         _claim(verdict, None if unsure else any(told), seen, f"counted write of {name}", facts)
+    _check_aliases(form, results, held, facts, verdict)
+
+
+def _check_aliases(
+    form: Form,
+    results: Sequence[tuple[str, torch.Tensor]],
+    held: Sequence[tuple[str, torch.Tensor]],
+    facts: Facts,
+    verdict: Verdict,
+) -> None:
+    """Of a role that holds several tensors the claim is true when it is of one of them."""
+    same: dict[tuple[str, str], list[tuple[bool | None, bool]]] = {}
+    shared: dict[tuple[str, str], list[tuple[bool | None, bool]]] = {}
     for role, result in results:
         for name, argument in held:
             if not argument.numel() or argument.layout != torch.strided or result.layout != torch.strided:
                 continue
             known = replace(facts, grads=frozenset(), alias=alias_facts(argument, result))
             mine = [a for a in form.aliases if a.result == role and a.of == name]
-            same = [holds(a.when, known.lookup) for a in mine if a.kind is AliasKind.SAME]
-            _claim(verdict, _any(same), result is argument, f"{role} is {name}", facts)
+            told = _any([holds(a.when, known.lookup) for a in mine if a.kind is AliasKind.SAME])
+            same.setdefault((role, name), []).append((told, result is argument))
             if result is not argument:
-                shared = [holds(a.when, known.lookup) for a in mine if a.kind is not AliasKind.SAME]
+                told = _any([holds(a.when, known.lookup) for a in mine if a.kind is not AliasKind.SAME])
                 place = result.untyped_storage().data_ptr()
                 seen = place != 0 and place == argument.untyped_storage().data_ptr()
-                _claim(verdict, _any(shared), seen, f"{role} shares memory with {name}", facts)
+                shared.setdefault((role, name), []).append((told, seen))
+    for what, found in (("is", same), ("shares memory with", shared)):
+        for (role, name), pairs in found.items():
+            if len(pairs) > 1 and what != "is" and any(seen for _, seen in same[role, name]):
+                continue
+            _claim(
+                verdict, _any([t for t, _ in pairs]), any(s for _, s in pairs), f"{role} {what} {name}", facts
+            )
 
 
 def _any(truths: Sequence[bool | None]) -> bool | None:
