@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gradguard.findings import FixPlan
-from gradguard.fixes import clones, comments, evaluation, graph, inplace, modes, moves, reads, writes
+from gradguard.fixes import clones, comments, evaluation, graph, inplace, modes, moves, reads, rows, writes
 from gradguard.fixes.edit import Edit
 from gradguard.source.text import Source
 
@@ -16,6 +16,10 @@ Maker = Callable[[FixPlan, Source], "tuple[Edit, ...] | None"]
 KINDS: Mapping[str, Maker] = {
     "out-of-place": writes.out_of_place,
     "clone-before": writes.clone_before,
+    "insert-before": writes.insert_before,
+    "return-gradient": writes.return_gradient,
+    "stack-rows": rows.stack_rows,
+    "copy-array": clones.copy_array,
     "drop-inplace": writes.drop_inplace,
     "masked-write": writes.masked_write,
     "clone": clones.clone_expression,

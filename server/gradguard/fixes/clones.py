@@ -16,6 +16,11 @@ def clone_expression(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     return _called("clone", plan, source)
 
 
+def copy_array(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """`.copy()` behind an expression that gives a NumPy array."""
+    return _called("copy", plan, source)
+
+
 def _called(name: str, plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     """A method call behind each expression of the plan; None unless all of them are found."""
     spans = [plan.span, *spans_of(dict(plan.data).get("also", ""))]

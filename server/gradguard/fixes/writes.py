@@ -6,6 +6,7 @@ import libcst as cst
 
 from gradguard.findings import FixPlan
 from gradguard.fixes.edit import Edit
+from gradguard.fixes.imports import torch_name, with_torch
 from gradguard.fixes.region import Region
 from gradguard.fixes.syntax import argument, expression, parenthesized, text_of, without_argument
 from gradguard.ops import table
@@ -120,7 +121,7 @@ def drop_inplace(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
 
 
 def masked_write(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
-    """`y[i] = v` as `masked_fill`, `torch.where` or `index_put`. data: `how`, `name`."""
+    """`y[mask] = 0` as `masked_fill`, `y[mask] = z[mask]` as `torch.where`. data: `how`, `name`."""
     region = Region.of(source, [plan.span])
     node = region.find(plan.span, cst.Assign) if region is not None else None
     if region is None or node is None or len(node.targets) != 1:
@@ -136,17 +137,14 @@ def masked_write(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     index = target.slice[0].slice
     if not isinstance(index, cst.Index):
         return None
-    name, at, value = text_of(target.value), text_of(index.value), text_of(node.value)
-    forms = {
-        "masked-fill": f"{name}.masked_fill({at}, {value})",
-        "where": f"torch.where({at}, {value}, {name})",
-        "index-put": f"{name}.index_put(({at},), {value})",
-    }
-    made = forms.get(data.get("how", ""))
-    if made is None:
-        return None
+    name, at = text_of(target.value), text_of(index.value)
+    made = f"{name}.masked_fill({at}, {text_of(node.value)})"
+    if data.get("how") == "where":
+        if not isinstance(node.value, cst.Subscript):
+            return None
+        made = f"{torch_name(source)}.where({at}, {text_of(node.value.value)}, {name})"
     region.replace(node, assignment(name, expression(made)))
-    return region.edits()
+    return with_torch(source, region.edits())
 
 
 def functional(call: cst.Call) -> cst.Call | None:
@@ -258,3 +256,51 @@ def _clone_first(region: Region, statement: cst.BaseSmallStatement, name: str) -
         return None
     region.before(statement, f"{name} = {name}.clone()")
     return region.edits()
+
+
+def insert_before(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """A simple statement, `code`, before the statement around the span."""
+    region = Region.of(source, [plan.span])
+    node = region.find(plan.span, cst.CSTNode) if region is not None else None
+    statement = (
+        region.around(node, cst.BaseSmallStatement) if region is not None and node is not None else None
+    )
+    code = dict(plan.data).get("code", "")
+    if region is None or statement is None or not code:
+        return None
+    region.before(statement, code)
+    return region.edits()
+
+
+def return_gradient(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """A hook that writes its gradient returns a new one instead. data: `name`, the hook's argument."""
+    region = Region.of(source, [plan.span], whole=True)
+    node = region.find(plan.span, cst.CSTNode) if region is not None else None
+    name = dict(plan.data).get("name", "")
+    if region is None or node is None or not name.isidentifier():
+        return None
+    if isinstance(node, cst.AugAssign) or region.find(plan.span, cst.AugAssign) is not None:
+        augmented = region.find(plan.span, cst.AugAssign)
+        assert augmented is not None
+        region.replace(augmented, spelled_out(augmented))
+    else:
+        call = region.find(plan.span, cst.Call)
+        new = functional(call) if call is not None else None
+        if call is None or new is None:
+            return None
+        parent = region.parent(call)
+        region.replace(parent, assignment(name, new)) if isinstance(parent, cst.Expr) else region.replace(
+            call, new
+        )
+    function = region.around(node, cst.FunctionDef)
+    if function is not None and not any(True for _ in region.within(function, cst.Return)):
+        region.change(function.body, lambda body: _returning(body, name))
+    return region.edits()
+
+
+def _returning(body: cst.CSTNode, name: str) -> cst.CSTNode:
+    if isinstance(body, cst.IndentedBlock):
+        line = cst.SimpleStatementLine([cst.Return(cst.Name(name))])
+        return body.with_changes(body=[*body.body, line])
+    suite = cst.ensure_type(body, cst.SimpleStatementSuite)
+    return suite.with_changes(body=[*suite.body, cst.Return(cst.Name(name))])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradguard.findings import Finding
 from gradguard.rules.model import WARNING, Context, Rule, quoted
+from gradguard.rules.repair import made_anew
 from gradguard.tape.events import ArgumentWrite, Event
 
 
@@ -15,6 +16,7 @@ def render(context: Context, event: Event) -> Finding | None:
         event,
         f"`{event.function}` writes its argument {quoted(event.text)} in place (`{event.op}`)",
         severity=WARNING,
+        fixes=made_anew(context, event.place, event.text),
     )
 
 

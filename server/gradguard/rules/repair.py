@@ -8,10 +8,11 @@ saved value can be named.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from gradguard.findings import Applicability, FixPlan
-from gradguard.rules.blocks import after
+from gradguard.rules.blocks import after, blocks, function_around
 from gradguard.rules.model import Context, quoted
 from gradguard.tape.domain import Place
 from gradguard.tape.events import SavedTensorMutated, WriteFact
@@ -72,6 +73,41 @@ def rewritten(context: Context, write: WriteFact, *, known: bool = True) -> list
     ]
 
 
+def made_anew(context: Context, place: Place, text: str, kind: str = "") -> list[FixPlan]:
+    """A new tensor for a write that others are meant to see: unsafe. `kind`: another plan than the usual ones."""
+    node = place.node
+    if isinstance(node, (ast.Call, ast.AugAssign)) and "…" not in text:
+        title = f"Write {quoted(text)} out of place"
+        return context.plan(kind or "out-of-place", title, Applicability.UNSAFE, node, place, name=text)
+    target = node.targets[0] if isinstance(node, ast.Assign) else None
+    if not isinstance(target, ast.Subscript):
+        return []
+    name = ast.unparse(target.value)
+    return context.plan(
+        "clone-before", f"Clone {quoted(name)} before the write", Applicability.UNSAFE, node, place, name=name
+    )
+
+
+def copied(context: Context, write: WriteFact) -> list[FixPlan]:
+    """`.copy()` where a written NumPy array is taken from its tensor by name."""
+    tree = context.analysis.sources[write.place.path].tree
+    around = function_around(tree, write.place.node) or tree
+    name = root_name(write.text)
+    for node in ast.walk(around):
+        if isinstance(node, ast.Assign) and any(ast.unparse(target) == name for target in node.targets):
+            value = node.value
+            if isinstance(value, ast.Call) and ast.unparse(value.func).endswith(".numpy"):
+                title = f"Let {quoted(name)} have memory of its own"
+                return context.plan("copy-array", title, Applicability.UNSAFE, value, write.place)
+    return []
+
+
+def root_name(text: str) -> str:
+    """The name that an expression starts with; empty where it starts with none."""
+    found = re.match(r"[^\W\d]\w*", text)
+    return found.group() if found else ""
+
+
 def without_flag(context: Context, write: WriteFact) -> list[FixPlan]:
     """`inplace=True` dropped where the module that writes is made."""
     maker = write.maker
@@ -92,26 +128,50 @@ def without_flag(context: Context, write: WriteFact) -> list[FixPlan]:
 def _masked(
     context: Context, write: WriteFact, name: str, sharing: Sharing, applicability: Applicability
 ) -> list[FixPlan]:
-    """`y[mask] = 0.0` as `y.masked_fill(mask, 0.0)`, where the index is seen to be a mask of the same shape."""
+    """`y[y > 2] = 0.0` with `masked_fill`, `y[y > 2] = z[y > 2]` with `torch.where`: the mask has `y`'s own shape."""
     statement = write.statement
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or write.kind != "setitem":
         return []
-    target = statement.targets[0]
+    target, value = statement.targets[0], statement.value
     if not isinstance(target, ast.Subscript) or ast.unparse(target.value) != name:
         return []
-    if not isinstance(target.slice, ast.Compare) or not isinstance(
-        statement.value, (ast.Constant, ast.UnaryOp)
-    ):
-        return []
+    if not isinstance(target.slice, ast.Compare):
+        return _stacked(context, write, name)
     sides = [target.slice.left, *target.slice.comparators]
     if sum(ast.unparse(side) == name for side in sides) != 1 or not all(
         ast.unparse(side) == name or _number(side) for side in sides
     ):
         return []
-    title = f"Fill a new {quoted(name)} with `masked_fill`"
-    return context.plan(
-        "masked-write", title, applicability, statement, write.place, name=name, how="masked-fill"
-    )
+    how = "masked-fill" if _number(value) else ""
+    if isinstance(value, ast.Subscript) and "dtype" not in sharing.reasons:
+        how = "where" if ast.unparse(value.slice) == ast.unparse(target.slice) else ""
+    title = f"Fill a new {quoted(name)} with `{'torch.where' if how == 'where' else 'masked_fill'}`"
+    if not how:
+        return []
+    return context.plan("masked-write", title, applicability, statement, write.place, name=name, how=how)
+
+
+def _stacked(context: Context, write: WriteFact, name: str) -> list[FixPlan]:
+    """Rows written one by one in a loop, collected and stacked instead."""
+    title = f"Collect the rows of {quoted(name)} and stack them"
+    for block in blocks(context.analysis.sources[write.place.path].tree):
+        for index, loop in enumerate(block):
+            if not isinstance(loop, ast.For) or write.statement not in loop.body or not index:
+                continue
+            before = block[index - 1]
+            if isinstance(before, ast.Assign) and [ast.unparse(t) for t in before.targets] == [name]:
+                span = context.analysis.span(Place(write.place.path, before))
+                made = f"{span.line}:{span.column}:{span.end_line}:{span.end_column}"
+                return context.plan(
+                    "stack-rows",
+                    title,
+                    Applicability.UNSAFE,
+                    write.statement,
+                    write.place,
+                    name=name,
+                    made=made,
+                )
+    return []
 
 
 def _number(node: ast.expr) -> bool:

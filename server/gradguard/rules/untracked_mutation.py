@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradguard.findings import Applicability, Finding
 from gradguard.rules.model import WARNING, Context, Rule, quoted, role_name
-from gradguard.rules.repair import ways_out
+from gradguard.rules.repair import copied, ways_out
 from gradguard.tape.events import Event, SavedTensorMutated
 
 _HOW = {
@@ -30,6 +30,8 @@ def render(context: Context, event: Event) -> Finding | None:
             write.place,
             name=write.text,
         )
+    if write.kind == "numpy":
+        fixes += copied(context, write)
     return context.finding(
         event,
         f"`{write.op}` changes {quoted(saved.text or write.text)} {how}: gradients will be wrong, without an error",
