@@ -50,7 +50,7 @@ generated: $(DEV)  ## write the generated parts of the documentation and of pack
 	$(PY) client/scripts/settings.py
 
 fuzz: $(DEV)  ## random programs, run by torch and read by the checker; FUZZ="..." passes options
-	$(PY) -m tests.fuzz $(FUZZ)
+	$(PY) -m tests.fuzz.run --loops 200 $(FUZZ)
 
 table: $(DEV)  ## generate the table of operations from the installed torch
 	$(PY) -m gradguard.ops.generate
