@@ -160,7 +160,7 @@ def leave(run: Run, tensors: Iterable[Tensor], place: Place) -> None:
     reached, _ = _walk(run, roots, place, certain=False)
     order = run.tick()
     for node, how in reached.items():
-        node.walks = order
+        node.left = order
         if node.freed is None:
             for saved in node.saved:
                 check_saved(run, saved, None, how.certain)

@@ -138,6 +138,8 @@ class Node:
     """The last backward that went through it."""
     walks: int = 0
     """Program order of that backward."""
+    left: int = 0
+    """Program order at which a value over it left the analysed code, where a caller may differentiate it."""
     depth: int = 0
     """Module calls around it."""
     iterations: tuple[tuple[int, int], ...] = ()

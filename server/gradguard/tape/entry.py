@@ -8,6 +8,7 @@ else is unknown until it is used as a tensor. What leaves such a function may be
 from __future__ import annotations
 
 import ast
+import re
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from typing import Protocol
 from gradguard.findings import Limit, Span
 from gradguard.ops.table import Table
 from gradguard.source.text import Source
-from gradguard.tape import attributes, backward, lifetime, reuse
+from gradguard.tape import attributes, backward, lifetime, reuse, symbolic
 from gradguard.tape.apply import Call
 from gradguard.tape.calls import call_function, instantiate
 from gradguard.tape.domain import Place, Tensor
@@ -166,7 +167,9 @@ def analyse(source: Source, table: Table, files: Files, previous: Analysis | Non
     for record in records.values():
         for at, found in record.sharing.items():
             sharing[at] = sharing.get(at, NOBODY) | found
-    devices = work.devices.union(*(record.devices for record in records.values()))
+    devices = work.devices.union(
+        _named_devices(source.text), *(record.devices for record in records.values())
+    )
     needed: frozenset[ast.AST] = frozenset().union(*(record.needed for record in records.values()))
     return Analysis(
         tuple(events),
@@ -181,6 +184,16 @@ def analyse(source: Source, table: Table, files: Files, previous: Analysis | Non
         whole,
         table,
     )
+
+
+_ACCELERATOR = re.compile(
+    r"""["'](?:cuda|mps|xpu|npu|hpu)\b|\.cuda\(|\.to\((?:self\.)?\w*device|\baccelerat"""
+)
+
+
+def _named_devices(text: str) -> set[str]:
+    """Devices that the text of a file names."""
+    return {"accelerator"} if _ACCELERATOR.search(text) else set()
 
 
 def _explore(work: _Work, body: Callable[[Run], None], node: ast.AST) -> Record:
@@ -427,7 +440,7 @@ def _entry(work: _Work, name: str, owner: str) -> Callable[[Run], None]:
             run.events.clear()
             call.args.append(receiver)
             call.exprs.append(None)
-        _arguments(run, function, call)
+        symbolic.arguments(run, function, call)
         if isinstance(holder, ClassV) and attributes.is_subclass(holder, "torch.autograd.Function"):
             if name == "backward":
                 autograd.check_backward(run, holder, frame)
@@ -447,54 +460,12 @@ def _object(run: Run, frame: Frame, cls: ClassV, place: Place) -> Value:
     init = attributes.class_lookup(cls, "__init__")
     if isinstance(init, FunctionV):
         call.args.append(None)
-        _arguments(run, init, call)
+        symbolic.arguments(run, init, call)
         del call.args[0]
     try:
         return instantiate(run, frame, cls, call, place.node)
     except PyRaise:
         return Instance(cls, made=place)
-
-
-def _arguments(run: Run, function: FunctionV, call: Call) -> None:
-    """Symbolic arguments for what is not given yet."""
-    arguments = function.node.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    for parameter in positional[len(call.args) :]:
-        call.args.append(_argument(run, function, parameter))
-        call.exprs.append(None)
-    for parameter in arguments.kwonlyargs:
-        call.kwargs[parameter.arg] = _argument(run, function, parameter)
-    if arguments.vararg is not None or arguments.kwarg is not None:
-        call.open_args = False
-
-
-def _argument(run: Run, function: FunctionV, parameter: ast.arg) -> Value:
-    default = function.defaults.get(parameter.arg)
-    if isinstance(default, (bool, int, float, str)) or (
-        parameter.arg in function.defaults and default is not None
-    ):
-        return default
-    kind = _annotated(parameter.annotation)
-    made = run.fresh(kind, text=parameter.arg)
-    if kind == "tensor":
-        from gradguard.tape.coerce import as_tensor
-
-        as_tensor(run, made).bound_name = parameter.arg
-    if parameter.arg in function.defaults and default is None and kind == "tensor":
-        return made if run.oracle.decide(("given", parameter.arg, id(function.node))) else None
-    return made
-
-
-def _annotated(annotation: ast.expr | None) -> str:
-    if annotation is None:
-        return "any"
-    try:
-        text = ast.unparse(annotation)
-    except (ValueError, RecursionError):
-        return "any"
-    text = text.strip("'\"").removeprefix("Optional[").split(" | ")[0].rstrip("]")
-    last = text.rpartition(".")[2]
-    return {"Tensor": "tensor", "FloatTensor": "tensor", "LongTensor": "tensor", "int": "int", "float": "number", "bool": "bool", "str": "str"}.get(last, "any")  # fmt: skip
 
 
 def _leave(run: Run, result: Value, receiver: Value, place: Place) -> None:

@@ -202,7 +202,9 @@ def _keep(run: Run, loop: Loop, group: list[Tensor], how: str, place: Place, age
         statement,
         holders.is_tuple(run, tensor.bound_name),
     )
-    run.kept[key] = Kept(group, run.tick(), event, old)
+    # After training steps, or in evaluation, nobody differentiates what was summed up on the way.
+    trains = loop.trains or "evaluates" in run.notes
+    run.kept[key] = Kept(group, run.tick(), event, old, trains)
 
 
 def _saves_much(node: Node) -> bool:
@@ -266,7 +268,11 @@ def replaced(run: Run, old: Value, new: Value) -> None:
     if not run.loops or (isinstance(new, Tensor) and new.node is not None):
         return
     stay = {tensor.number for tensor in tensors_in(new)}
-    release(run, [tensor for tensor in tensors_in(old) if tensor.number not in stay])
+    # What a container holds as well is let go when the container lets it go.
+    plain = isinstance(old, (Tensor, Sym))
+    release(
+        run, [t for t in tensors_in(old) if t.number not in stay and not (plain and t.stored_at is not None)]
+    )
 
 
 def release(run: Run, tensors: list[Tensor]) -> None:
@@ -285,12 +291,12 @@ def finish(run: Run) -> None:
     """Verdicts at the end of a path."""
     for kept in run.kept.values():
         nodes = [*kept.old, *(tensor.node for tensor in kept.group if tensor.node is not None)]
-        if any(node.walks > kept.order for node in nodes):
+        if any(node.walks > kept.order or (node.left > kept.order and not kept.trains) for node in nodes):
             run.emit(GraphReleased(kept.event.place, True, kept.event.loop))
         else:
             run.emit(replace(kept.event, trained=_trained(kept)))
     for place, nodes, order in run.retained:
-        if nodes and not any(node.walks > order for node in nodes):
+        if nodes and not any(node.walks > order or node.left > order for node in nodes):
             grows = any(kept.event.activations and set(kept.old) & set(nodes) for kept in run.kept.values())
             run.emit(RetainGraph(place, all(node.certain for node in nodes), grows))
     _unused(run)
@@ -318,7 +324,7 @@ def _unused(run: Run) -> None:
         nodes = run.nodes[call.first : call.last]
         if not nodes or call.place.node in reported:
             continue
-        if not any(node.walks for node in nodes):
+        if not any(node.walks or node.left for node in nodes):
             if call.training is False or not any(loop.trains for loop in call.loops):
                 reported.add(call.place.node)
                 run.emit(UnusedGraph(call.place, all(n.certain for n in nodes), call.text, "eval"))

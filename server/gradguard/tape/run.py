@@ -44,6 +44,8 @@ class Kept:
     order: int
     event: GraphKept
     old: list[Node]
+    trains: bool
+    """The loop trains or evaluates: what leaves it is not differentiated later."""
 
 
 @dataclass(slots=True, eq=False)

@@ -74,6 +74,8 @@ def _buffers(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST
 def _train(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
     name = call.name
     mode = False if name == "eval" else call.get(0, "mode", True)
+    if mode is False:
+        run.notes["evaluates"] = True
     for one in modules_of(module):
         one.training = mode
     return module

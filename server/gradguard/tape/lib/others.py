@@ -119,6 +119,8 @@ def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: C
         if name == "named_parameters":
             return ListV([TupleV((run.fresh("str"), p)) for p in items], open=True, kind="parameters")
         return ListV(list(items), open=True, kind="parameters")
+    if name == "eval" and not call.args:
+        run.notes["evaluates"] = True
     if name in ("eval", "train", "cuda", "half", "requires_grad_", "to", "float") and owner.kind == "module":
         return owner
     if name in ("to", "cuda", "cpu", "float", "half", "long", "double") and owner.kind == "any":

@@ -1,0 +1,89 @@
+"""Symbolic arguments for functions that nobody calls: defaults stand for themselves, annotations tell the rest."""
+
+from __future__ import annotations
+
+import ast
+
+from gradguard.tape.apply import Call
+from gradguard.tape.coerce import as_tensor
+from gradguard.tape.run import Run
+from gradguard.tape.values import FunctionV, ListV, TupleV, Value
+
+
+def arguments(run: Run, function: FunctionV, call: Call) -> None:
+    """Fill a call with symbolic arguments for what is not given yet."""
+    arguments = function.node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    for parameter in positional[len(call.args) :]:
+        call.args.append(_argument(run, function, parameter))
+        call.exprs.append(None)
+    for parameter in arguments.kwonlyargs:
+        call.kwargs[parameter.arg] = _argument(run, function, parameter)
+    if arguments.vararg is not None or arguments.kwarg is not None:
+        call.open_args = False
+
+
+def _argument(run: Run, function: FunctionV, parameter: ast.arg) -> Value:
+    default = function.defaults.get(parameter.arg)
+    if isinstance(default, (bool, int, float, str)) or (
+        parameter.arg in function.defaults and default is not None
+    ):
+        return default
+    kind = annotated(parameter.annotation)
+    if kind.startswith("list of "):
+        return _several(run, kind.removeprefix("list of "), parameter.arg)
+    if kind.startswith("tuple of "):
+        return TupleV(tuple(_several(run, kind.removeprefix("tuple of "), parameter.arg).items), open=True)
+    made = run.fresh(kind, text=parameter.arg)
+    if kind == "tensor":
+        as_tensor(run, made).bound_name = parameter.arg
+        if parameter.arg in function.defaults and default is None:
+            return made if run.oracle.decide(("given", parameter.arg, id(function.node))) else None
+    return made
+
+
+def _several(run: Run, kind: str, name: str) -> ListV:
+    """A caller's list: two items stand for all."""
+    made = ListV(open=True, escaped=True)
+    for _ in range(2):
+        item = run.fresh(kind, text=name)
+        if kind == "tensor":
+            as_tensor(run, item)
+        made.items.append(item)
+    return made
+
+
+def annotated(annotation: ast.expr | None) -> str:
+    """Kind of an annotated parameter: that of an unknown value, or `list of` or `tuple of` one."""
+    if annotation is None:
+        return "any"
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            return annotated(ast.parse(annotation.value, mode="eval").body)
+        except (SyntaxError, ValueError, RecursionError):
+            return "any"
+    if isinstance(annotation, ast.BinOp):
+        return annotated(annotation.left)
+    if isinstance(annotation, ast.Subscript):
+        outer = _last(annotation.value)
+        inner = annotation.slice
+        if outer == "Optional":
+            return annotated(inner)
+        first = inner.elts[0] if isinstance(inner, ast.Tuple) and inner.elts else inner
+        kind = annotated(first)
+        if outer in ("List", "list", "Sequence") and kind != "any" and not kind.startswith(("list", "tuple")):
+            return f"list of {kind}"
+        if outer in ("Tuple", "tuple") and kind == "tensor":
+            return f"tuple of {kind}"
+        return "any"
+    return _KINDS.get(_last(annotation), "any")
+
+
+_KINDS = {
+    "Tensor": "tensor", "FloatTensor": "tensor", "LongTensor": "tensor", "BoolTensor": "tensor", "int": "int", "float": "number",
+    "bool": "bool", "str": "str",
+}  # fmt: skip
+
+
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
