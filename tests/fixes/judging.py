@@ -226,7 +226,10 @@ def batch(seeds: Sequence[int]) -> list[tuple[int, Outcome]]:
     torch.set_num_threads(1)
     outcomes = []
     for seed in seeds:
-        outcome = judged(program(seed))
+        text = program(seed)
+        if "fbgemm_pack" in text:
+            continue  # what it gives is memory that nobody set
+        outcome = judged(text)
         if outcome is not None:
             outcomes.append((seed, outcome))
     return outcomes

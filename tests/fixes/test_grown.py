@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.fixes.judging import Outcome
 from tests.oracle import shared_pool
 
-SEEDS = range(300)
+SEEDS = range(150)
 """About one in six has something to fix."""
 
 

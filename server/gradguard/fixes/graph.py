@@ -72,6 +72,8 @@ def _kept(statement: cst.BaseSmallStatement, name: str, *, accumulate: bool) -> 
         return _elements(statement.value, name)
     if isinstance(statement, cst.Expr) and isinstance(statement.value, cst.Call):
         call = statement.value
+        if accumulate and not text_of(call.func).endswith("_"):
+            return []
         for arg in reversed(call.args):
             inside = _elements(arg.value, name)
             if inside and not arg.star:
@@ -118,7 +120,8 @@ def _literal(node: cst.BaseExpression) -> bool:
         return _literal(node.expression)
     if isinstance(node, cst.BinaryOperation):
         return _literal(node.left) and _literal(node.right)
-    return isinstance(node, (cst.Integer, cst.Float, cst.SimpleString))
+    constants = ("True", "False", "None")
+    return isinstance(node, (cst.Integer, cst.Float, cst.SimpleString)) or text_of(node) in constants
 
 
 def _mentions(node: cst.CSTNode, name: str) -> bool:
