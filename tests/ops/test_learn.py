@@ -34,7 +34,11 @@ def test_arguments_explain_what_grads_do_not() -> None:
 
 
 def test_an_alternative_is_two_clauses() -> None:
-    seen = [(facts(" ".join(g)), "a" in g or "b" in g) for n in (1, 2, 3) for g in itertools.combinations(ROLES, n)]
+    seen = [
+        (facts(" ".join(g)), "a" in g or "b" in g)
+        for n in (1, 2, 3)
+        for g in itertools.combinations(ROLES, n)
+    ]
     assert set(learn(seen)) == {"a", "b"}
 
 

@@ -35,7 +35,12 @@ INPUT_FREE = [
     "torch.add", "torch.sub", F + "relu", "torch.sigmoid", "torch.tanh", "torch.exp", F + "softmax", F + "log_softmax",
     "torch.reciprocal", F + "dropout", "torch.cat", "torch.mean", "torch.sum", "torch.cumsum", "torch.where",
 ]  # fmt: skip
-LOSSES_KEEPING_THE_PREDICTION = ["mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy_with_logits"]
+LOSSES_KEEPING_THE_PREDICTION = [
+    "mse_loss",
+    "smooth_l1_loss",
+    "huber_loss",
+    "binary_cross_entropy_with_logits",
+]
 LOSSES_KEEPING_NOTHING_OF_IT = ["l1_loss", "cross_entropy", "triplet_margin_loss"]
 
 
@@ -69,7 +74,9 @@ def truth(form: Form, role: str, *, defaults: bool = True) -> bool | None:
 
 def first(name: str) -> str:
     form = op(name).forms[0]
-    return next(p.name for p in form.params if p.name in ("input", "self", "x1", "tensors", "tensor", "condition"))
+    return next(
+        p.name for p in form.params if p.name in ("input", "self", "x1", "tensors", "tensor", "condition")
+    )
 
 
 def result_role(form: Form) -> str:
@@ -159,7 +166,14 @@ def test_a_second_backward() -> None:
 
 
 def test_views() -> None:
-    for name in ("Tensor.view", "Tensor.t", "Tensor.squeeze", "Tensor.unsqueeze", "Tensor.select", "Tensor.narrow"):
+    for name in (
+        "Tensor.view",
+        "Tensor.t",
+        "Tensor.squeeze",
+        "Tensor.unsqueeze",
+        "Tensor.select",
+        "Tensor.narrow",
+    ):
         aliases = op(name).forms[0].aliases
         assert [a.kind for a in aliases] == [AliasKind.VIEW], name
     for name in ("Tensor.split", "Tensor.chunk", "Tensor.unbind"):
@@ -202,7 +216,14 @@ def test_a_fused_optimizer_writes_unseen() -> None:
 
 
 def test_host_reads() -> None:
-    for name in ("Tensor.item", "Tensor.nonzero", "Tensor.__bool__", "Tensor.__float__", "Tensor.tolist", "Tensor.cpu"):
+    for name in (
+        "Tensor.item",
+        "Tensor.nonzero",
+        "Tensor.__bool__",
+        "Tensor.__float__",
+        "Tensor.tolist",
+        "Tensor.cpu",
+    ):
         assert op(name).forms[0].reads, name
     for name in ("Tensor.sum", "torch.where", "Tensor.view"):
         forms = [f for f in op(name).forms if len(f.params) != 1 or name != "torch.where"]
@@ -221,10 +242,16 @@ def test_batch_norm_module_counts_only_its_counter() -> None:
     row = TABLE.module("torch.nn.BatchNorm1d")
     assert row is not None
     counted = {w.role: w.counted for w in row.forms[0].writes}
-    assert counted == {"self.running_mean": False, "self.running_var": False, "self.num_batches_tracked": True}
+    assert counted == {
+        "self.running_mean": False,
+        "self.running_var": False,
+        "self.num_batches_tracked": True,
+    }
 
 
 def test_an_embedding_with_max_norm_writes_its_weight() -> None:
     row = TABLE.module("torch.nn.Embedding")
     assert row is not None
-    assert [(w.role, w.when, w.counted) for w in row.forms[0].writes] == [("self.weight", ("self.max_norm!=None",), True)]
+    assert [(w.role, w.when, w.counted) for w in row.forms[0].writes] == [
+        ("self.weight", ("self.max_norm!=None",), True)
+    ]

@@ -47,7 +47,10 @@ def test_every_name_has_a_page() -> None:
 
 
 def test_the_table_of_ops_is_searched_by_part_or_pattern() -> None:
-    assert [line.name for line in render.render_ops(TABLE, "torch.sigmoid")] == ["torch.sigmoid", "torch.sigmoid_"]
+    assert [line.name for line in render.render_ops(TABLE, "torch.sigmoid")] == [
+        "torch.sigmoid",
+        "torch.sigmoid_",
+    ]
     lines = render.render_ops(TABLE, "Tensor.exp?")
     assert "Tensor.exp_" in [line.name for line in lines]
     line = next(line for line in lines if line.name == "Tensor.exp_")

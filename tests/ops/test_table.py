@@ -25,7 +25,11 @@ def test_loading_imports_neither_torch_nor_numpy() -> None:
     )
     server = Path(table.__file__).parents[2]
     out = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(server)}
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(server)},
     )
     assert out.stdout.strip() == "[]"
 
@@ -75,7 +79,16 @@ def test_every_public_spelling_has_a_row(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["Linear", "BatchNorm2d", "LSTM", "MultiheadAttention", "CrossEntropyLoss", "Dropout", "Sequential", "LayerNorm"],
+    [
+        "Linear",
+        "BatchNorm2d",
+        "LSTM",
+        "MultiheadAttention",
+        "CrossEntropyLoss",
+        "Dropout",
+        "Sequential",
+        "LayerNorm",
+    ],
 )
 def test_classes_of_torch_nn_have_a_row(name: str) -> None:
     row = TABLE.module(f"torch.nn.{name}")
@@ -99,7 +112,11 @@ def test_methods_call_their_tensor_self_and_functions_input() -> None:
 
 
 def test_in_place_partners_are_known() -> None:
-    for name, inplace in (("Tensor.add", "Tensor.add_"), ("operator.add", "operator.iadd"), ("torch.relu", "torch.relu_")):
+    for name, inplace in (
+        ("Tensor.add", "Tensor.add_"),
+        ("operator.add", "operator.iadd"),
+        ("torch.relu", "torch.relu_"),
+    ):
         out_of_place, in_place = TABLE.op(name), TABLE.op(inplace)
         assert out_of_place is not None
         assert in_place is not None
@@ -113,6 +130,9 @@ def _roles(op: Op | ModuleRow, form: Form) -> set[str]:
     roles = {p.name for p in form.params} | set(form.results)
     if isinstance(op, ModuleRow):
         roles |= {f"self.{n}" for n, _ in (*op.parameters, *op.buffers)}
+    owner = TABLE.module(op.name.rpartition(".")[0])
+    if owner is not None:
+        roles |= {p.name for p in owner.init}
     if op.name.startswith(("torch.optim.", "torch.autograd.")) or op.name == "Tensor.backward":
         roles |= {"params", "params.grad", "leaves.grad"}
     return roles
@@ -124,7 +144,9 @@ def test_every_row_speaks_only_of_its_own_roles(rows: list[Op | ModuleRow]) -> N
         for form in row.forms:
             roles = _roles(row, form)
             spoken = {s.role for s in form.saves} | {w.role for w in form.writes} | set(form.differentiable)
-            spoken |= {a.of for a in form.aliases} | {a.result for a in form.aliases} | set(form.nondifferentiable)
+            spoken |= (
+                {a.of for a in form.aliases} | {a.result for a in form.aliases} | set(form.nondifferentiable)
+            )
             assert spoken <= roles, (row.name, spoken - roles)
 
 
@@ -182,7 +204,7 @@ def test_data_with_a_missing_row_is_refused_by_name() -> None:
 
 @pytest.mark.parametrize("text", ["a b:tensor", "x:tensors:int", ""])
 def test_a_parameter_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="parameter|Kind"):
+    with pytest.raises(ValueError, match=r"parameter|Kind"):
         codec.decode_params([text])
 
 
@@ -199,6 +221,21 @@ def test_versions() -> None:
     assert "older" in earlier.note
     with pytest.raises(ValueError, match="not a torch version: 'new'"):
         table.load("new")
+
+
+def test_versions_differ_where_torch_does() -> None:
+    old, new = table.load("2.13"), table.load("2.14")
+    assert old.op("torch.linalg.polar") is None
+    polar = new.op("torch.linalg.polar")
+    assert polar is not None
+    assert polar.since == "2.14"
+    assert old.op("torch.qr") is not None
+    assert new.op("torch.qr") is None
+    before, after = old.op("torch.maximum"), new.op("torch.maximum")
+    assert before is not None
+    assert after is not None
+    assert before.forms[0].formulas != after.forms[0].formulas
+    assert before.forms[0].saves[0].when == after.forms[0].saves[0].when
 
 
 def test_conditions_have_three_truth_values() -> None:

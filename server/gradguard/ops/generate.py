@@ -75,7 +75,7 @@ def differences(text: str, version: str) -> str:
     before = [v for v in table.VERSIONS if table.key(v) < table.key(version)]
     if version == table.BASE_VERSION or not before:
         return text
-    old, _ = table.rows_of(before[-1])
+    old, old_groups = table.rows_of(before[-1])
     new = shipped.read(text, version)
     changed: list[tuple[list[str], str]] = []
     kept: set[str] = set()
@@ -88,7 +88,10 @@ def differences(text: str, version: str) -> str:
             changed += [(known, line)] if known else []
             changed += [(fresh, shipped.since(line, version))] if fresh else []
     gone = sorted(set(old) - kept)
-    return shipped.write(shipped.Data(changed + ([(gone, shipped.GONE)] if gone else []), new.groups))
+    groups = [g for g in new.groups if any(old_groups.get(n) != g for n in g)]
+    grouped = {n for g in new.groups for n in g}
+    groups += [[n] for n in sorted(old_groups) if n not in grouped]
+    return shipped.write(shipped.Data(changed + ([(gone, shipped.GONE)] if gone else []), groups))
 
 
 @dataclass(slots=True)

@@ -21,9 +21,9 @@ from gradguard.ops.observe_bind import bind, caller, default_of
 from gradguard.ops.observe_learn import GIVEN, Facts, learn
 from gradguard.ops.observe_rows import Learned, Watched, learn_form, refine, watch_scene
 
-BUILDS_A_CLASS = 12
+BUILDS_A_CLASS = 24
 VARIED_BUILDS = 6
-MANY_ROLES, FEW_BUILDS = 10, 8
+MANY_ROLES, FEW_BUILDS = 10, 16
 """A module with that many arguments and parameters is built fewer times."""
 CONTAINERS = (
     "Sequential",

@@ -17,7 +17,7 @@ Outputs = list[tuple[GradientEdge, torch.Tensor]]
 
 
 def write_breaks_backward(scene: Scene, grads: frozenset[str], role: str, seed: int = 0) -> bool | None:
-    """Whether backward refuses after the tensors of a role were written; None when it fails for another reason.
+    """Whether backward refuses because the tensors of a role were written; None when it fails in any case.
 
     Raises Refused when torch refuses the call, LookupError when the call has no such role or records nothing.
     """
@@ -29,7 +29,10 @@ def write_breaks_backward(scene: Scene, grads: frozenset[str], role: str, seed: 
     error = _backward(outputs)
     if error is None:
         return False
-    return True if "modified by an inplace operation" in error else None
+    if "modified by an inplace operation" not in error:
+        return None
+    untouched, _ = _run(scene, grads, seed)
+    return True if _backward(untouched) is None else None
 
 
 def second_backward_raises(scene: Scene, grads: frozenset[str], seed: int = 0) -> bool | None:

@@ -107,6 +107,12 @@ def _watch_form(
         for watched in out[:4] if handed_back else ():
             for dtype in (torch.float64, torch.int64):
                 attempt(observe_samples.recast(watched.values, dtype))
+    required = [p for p in form.params if p.default is None]
+    if len(required) == 1 and any(
+        "same_dtype" not in facts for w in out for s in w.seen for facts in s.shapes.values()
+    ):
+        for dtype in observe_samples.DTYPES:  # a conversion may hand back what has the wanted dtype already
+            attempt(observe_samples.recast(out[0].values, dtype))
     return out
 
 

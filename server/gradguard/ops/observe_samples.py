@@ -77,6 +77,9 @@ def _index() -> dict[str, list[tuple[Any, str]]]:
     return dict(index)
 
 
+_WEIGHT_FIRST = ("nn.functional.embedding", "nn.functional.embedding_bag")
+"""Entries whose samples give the weight before the indices, other than the function takes them."""
+
 _BY_NAME: dict[str, list[tuple[Any, str]]] = {}
 
 
@@ -115,6 +118,8 @@ def samples(name: str, form_limit: int) -> list[Sample]:
             except Exception:  # an entry that cannot make samples here simply gives none
                 continue
             pairs = [((s.input, *s.args), dict(s.kwargs)) for s in found]
+            if info.name in _WEIGHT_FIRST:
+                pairs = [((args[1], args[0], *args[2:]), kwargs) for args, kwargs in pairs]
             pairs = [p for p in pairs if usual(p)]
             if len(pairs) > form_limit:
                 step = len(pairs) / form_limit
@@ -184,6 +189,12 @@ def noncontiguous(value: Any) -> Any:
     if isinstance(value, torch.Tensor) and value.ndim >= 2 and value.layout == torch.strided:
         return value.detach().transpose(0, -1).contiguous().transpose(0, -1)
     return value
+
+
+DTYPES = (
+    torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
+    torch.bool, torch.complex64, torch.complex128,
+)  # fmt: skip
 
 
 def recast(values: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -307,7 +308,7 @@ def _all_roles(when: Condition, named: dict[str, str]) -> bool:
 def _example(
     row: Op | ModuleRow, arguments: tuple[str, ...], variable: str, role: str, raises: bool
 ) -> Example:
-    used = [n for n in PRELUDE if n in arguments]
+    used = [n for n in PRELUDE if re.search(rf"\b{n}\b", " ".join(arguments))]
     lines = ["import torch", "", *(f"{n} = {PRELUDE[n]}" for n in used)]
     if isinstance(row, Op):
         lines.append(f"result = {call_text(row.name, arguments)}")

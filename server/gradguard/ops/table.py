@@ -18,7 +18,7 @@ from gradguard.ops.model import ModuleRow, Op
 from gradguard.ops.names import partners
 
 BASE_VERSION = "2.13"
-VERSIONS: tuple[str, ...] = ("2.13",)
+VERSIONS: tuple[str, ...] = ("2.13", "2.14")
 """Versions of torch that the data describes, oldest first."""
 
 
@@ -88,8 +88,7 @@ def rows_of(version: str) -> tuple[dict[str, str], dict[str, list[str]]]:
             for names, line in data.rows:
                 for name in names:
                     rows[name] = line
-            if data.groups:
-                groups = {name: group for group in data.groups for name in group}
+            groups.update({name: group for group in data.groups for name in group})
     for name in [name for name, line in rows.items() if line == shipped.GONE]:
         del rows[name]
     return rows, groups

@@ -5,6 +5,7 @@ Nothing here uses the hooks that the rows were learned with.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import warnings
 from collections.abc import Iterator, Sequence
@@ -55,7 +56,12 @@ def check_op(op: Op, function: Any, chooser: random.Random, calls: int) -> Verdi
         if tried >= calls:
             break
         scene = scene_of(caller(function, form), values)
-        tried += check_call(form, scene, arguments_only(form, Watched(values)), values, chooser, verdict)
+        facts = arguments_only(form, Watched(values))
+        tried += check_call(form, scene, facts, values, chooser, verdict)
+        if tried % 2 and form.aliases:
+            moved = {n: observe_samples.noncontiguous(v) for n, v in values.items()}
+            with contextlib.suppress(Refused):
+                _check_forward(form, scene_of(caller(function, form), moved), facts, verdict)
     if tried == 0 and not verdict.wrong:
         verdict.why_not = "torch refused every sample"
     return verdict
