@@ -49,8 +49,9 @@ generated: $(DEV)  ## write the generated parts of the documentation and of pack
 	$(PY) -m docs.generate
 	$(PY) client/scripts/settings.py
 
-fuzz: $(DEV)  ## random programs, run by torch and read by the checker; FUZZ="..." passes options
+fuzz: $(DEV)  ## random programs, run by torch and read by the checker; FUZZ and FIXES pass options
 	$(PY) -m tests.fuzz.run --loops 200 $(FUZZ)
+	$(PY) -m tests.fixes $(FIXES)
 
 table: $(DEV)  ## generate the table of operations from the installed torch
 	$(PY) -m gradguard.ops.generate
