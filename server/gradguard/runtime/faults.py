@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 STALE = "modified by an inplace operation"
 FREED = "backward through the graph a second time"
+OWN_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 NO_GRAD = "does not require grad and does not have a grad_fn"
 
 # Text of an error that an operator raises at its own statement -> code and what it means.
@@ -349,8 +351,18 @@ def _towards_giver(stack: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
 
 
 def trimmed_traceback(error: BaseException, path: str) -> str:
-    """The traceback as Python would print it had the script been started directly."""
+    """The traceback as Python would print it had the program been started directly."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != path:
         trace = trace.tb_next
-    return "".join(traceback.format_exception(type(error), error, trace or error.__traceback__))
+    told: traceback.TracebackException | None = traceback.TracebackException(
+        type(error), error, trace or error.__traceback__
+    )
+    pending = [told]
+    while pending:
+        part = pending.pop()
+        if part is not None:
+            part.stack[:] = [f for f in part.stack if not f.filename.startswith(OWN_FOLDER)]
+            pending += [part.__cause__, part.__context__]
+    assert told is not None
+    return "".join(told.format())

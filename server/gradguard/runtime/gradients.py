@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gradguard.runtime.session import Session
 
 MOST_SITES = 4
+MOST_LEAVES = 20_000
 FEWEST_STEPS = 2
 Parameter = torch.nn.Parameter
 
@@ -153,7 +154,11 @@ class Gradients:
         for index in plan.positions:
             tensor = args[index] if index < len(args) else None
             if isinstance(tensor, torch.Tensor) and tensor.requires_grad and is_leaf(tensor):
-                sites = self.without_grad.setdefault(id(tensor), [])
+                sites = self.without_grad.get(id(tensor))
+                if sites is None:
+                    if len(self.without_grad) >= MOST_LEAVES:
+                        return
+                    sites = self.without_grad[id(tensor)] = []
                 if len(sites) < MOST_SITES:
                     site = self.session.frames.site(frame)
                     if site not in sites:
@@ -173,6 +178,9 @@ class Gradients:
 
     def before_backward(self, found: Survey) -> None:
         for leaf, record in found.leaves:
+            # Other leaves, such as inputs, are new in every pass; only parameters are asked about at the end.
+            if not isinstance(leaf, Parameter):
+                continue
             key = id(leaf)
             if key not in self.reached:
                 self.reached[key] = (weakref.ref(leaf), record.site if record is not None else None)

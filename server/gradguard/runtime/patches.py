@@ -124,5 +124,6 @@ class Patches:
             self.session.silent_writes.export(tensor)
 
     def _cpu(self, tensor: Any) -> None:
-        if not self.session.in_engine:
-            self.session.reads.count("Tensor.cpu", tensor.device.type == "cpu", sys._getframe(2))
+        # From a device the copy itself is seen.
+        if tensor.device.type == "cpu" and not self.session.in_engine:
+            self.session.reads.count("Tensor.cpu", True, sys._getframe(2))

@@ -44,6 +44,7 @@ class Plan:
     drops: bool
     lifts: bool
     uncounted: bool
+    copies: bool
 
 
 def plan_for(func: Any) -> Plan:
@@ -76,7 +77,19 @@ def plan_for(func: Any) -> Plan:
         name in ("_local_scalar_dense", "detach"),
         name in ("lift_fresh", "lift_fresh_copy"),
         name.startswith("_foreach_") and bool(writes),
+        name in ("_to_copy", "copy_"),
     )
+
+
+def copies_to_host(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a copy moves values from a device to the host, for which the host waits."""
+    target = kwargs.get("device")
+    source = args[0]
+    if target is None and len(args) > 1 and isinstance(args[1], torch.Tensor):
+        target, source = args[0].device, args[1]
+    if target is None or kwargs.get("non_blocking"):
+        return False
+    return torch.device(target).type == "cpu" and source.device.type not in ("cpu", "meta")
 
 
 def masks_read(plan: Plan, args: tuple[Any, ...]) -> bool:

@@ -59,8 +59,8 @@ class Reads:
     def see(self, plan: Plan, kwargs: dict[str, Any], args: Any, frame: FrameType) -> None:
         if plan.name == "repeat_interleave" and kwargs.get("output_size") is not None:
             return
-        tensor = args[0]
-        self.count(f"aten::{plan.name}", tensor.device.type == "cpu", frame)
+        on_cpu = not plan.copies and args[0].device.type == "cpu"
+        self.count(f"aten::{plan.name}", on_cpu, frame)
 
     def count(self, what: str, on_cpu: bool, frame: FrameType) -> None:
         session = self.session

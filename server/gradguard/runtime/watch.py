@@ -108,7 +108,11 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
         """Looks at an operator before it runs. Returns its site if autograd will record it."""
         session = self.session
         frame = sys._getframe(2)
-        if plan.reads_host or (plan.masked and plans.masks_read(plan, args)):
+        if (
+            plan.reads_host
+            or (plan.masked and plans.masks_read(plan, args))
+            or (plan.copies and plans.copies_to_host(args, kwargs))
+        ):
             session.reads.see(plan, kwargs, args, frame)
         if not session.reads.steps and not session.in_engine:
             session.reads.see_pass(plan, frame)

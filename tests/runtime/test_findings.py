@@ -1,0 +1,197 @@
+"""Faults that no recorded case has, each beside a near twin that is right."""
+
+from __future__ import annotations
+
+import pytest
+from tests.oracle import judge
+from tests.oracle.pool import Died, shared_pool
+from tests.runtime.watching import RUN
+
+HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\nimport numpy as np\n"
+FIRST = HEAD.count("\n") + 1
+
+# name: (program, outcome under torch, findings as (line of the program, code)).
+PROGRAMS: dict[str, tuple[str, str, set[tuple[int, str]]]] = {
+    "data of a convolution's weight replaced": (
+        "c = nn.Conv1d(1, 1, 1)\nx = torch.rand(1, 1, 4, requires_grad=True)\ny = c(x).sum()\n"
+        "c.weight.data = torch.rand(1, 1, 1)\ny.backward()\n",
+        "silent",
+        {(4, "GG105")},
+    ),
+    "data replaced before the forward": (
+        "c = nn.Conv1d(1, 1, 1)\nx = torch.rand(1, 1, 4, requires_grad=True)\nc.weight.data = torch.rand(1, 1, 1)\n"
+        "y = c(x).sum()\ny.backward()\n",
+        "ok",
+        set(),
+    ),
+    "fused optimizer between forward and backward": (
+        "l = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))\no = torch.optim.Adam(l.parameters(), 0.1, fused=True)\n"
+        "x = torch.rand(2, 3)\na = l(x).sum()\nb = l(x).sum()\na.backward()\no.step()\nb.backward()\n",
+        "silent",
+        {(7, "GG105")},
+    ),
+    "batch norm: eval pass, then train pass": (
+        "bn = nn.BatchNorm1d(3).eval()\nx = torch.rand(4, 3, requires_grad=True)\ny = bn(x)\nbn.train()\nz = bn(x)\n"
+        "(y + z).pow(2).sum().backward()\n",
+        "silent",
+        {(5, "GG105")},
+    ),
+    "batch norm: two train passes": (
+        "bn = nn.BatchNorm1d(3)\nx = torch.rand(4, 3, requires_grad=True)\ny = bn(x)\nz = bn(x)\n"
+        "(y + z).pow(2).sum().backward()\n",
+        "ok",
+        set(),
+    ),
+    "array behind from_numpy written": (
+        "a = np.ones(3, dtype=np.float32)\nx = torch.rand(3, requires_grad=True)\ny = (x * torch.from_numpy(a)).sum()\n"
+        "a += 1\nprint('between')\ny.backward()\n",
+        "silent",
+        {(4, "GG105")},
+    ),
+    "array written in a helper": (
+        "def scale(array):\n    array *= 2\n    return array\n\nx = torch.rand(3, requires_grad=True)\ny = x.sigmoid()\n"
+        "scale(y.detach().numpy())\ny.sum().backward()\n",
+        "silent",
+        {(2, "GG105")},
+    ),
+    "array copied before it is written": (
+        "x = torch.rand(3, requires_grad=True)\ny = x.sigmoid()\na = y.detach().numpy().copy()\na *= 2\ny.sum().backward()\n",
+        "ok",
+        set(),
+    ),
+    "array written after backward": (
+        "x = torch.rand(3, requires_grad=True)\ny = x.sigmoid()\na = y.detach().numpy()\ny.sum().backward()\na *= 2\n",
+        "ok",
+        set(),
+    ),
+    "write to another part of the same memory": (
+        "x = torch.rand(4, requires_grad=True)\ny = x * 1\nz = y[:2].sin()\ny.data[2:] += 1\nz.sum().backward()\n",
+        "ok",
+        set(),
+    ),
+    "data written and put back": (
+        "x = torch.rand(4, requires_grad=True)\ny = x * 1\nz = y.sin()\ny.data.neg_()\ny.data.neg_()\nz.sum().backward()\n",
+        "ok",
+        set(),
+    ),
+    "hook writes a gradient that nobody shares": (
+        "x = torch.rand(3, requires_grad=True)\ny = x * 2\ny.register_hook(lambda g: g.mul_(3))\n(y * y).sum().backward()\n",
+        "ok",
+        set(),
+    ),
+    "function marks what it writes": (
+        "class Double(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        x.mul_(2)\n"
+        "        ctx.mark_dirty(x)\n        return x\n\n    @staticmethod\n    def backward(ctx, g):\n        return g * 2\n\n"
+        "x = torch.rand(3, requires_grad=True)\nDouble.apply(x * 1).sum().backward()\n",
+        "ok",
+        set(),
+    ),
+    "second order: parameter written after grad": (
+        "x = torch.rand(3, requires_grad=True)\ng, = torch.autograd.grad((x ** 3).sum(), x, create_graph=True)\n"
+        "with torch.no_grad():\n    x.sub_(0.1 * g)\n(g ** 2).sum().backward()\n",
+        "raises",
+        {(4, "GG101")},
+    ),
+    "foreach write": (
+        "x = torch.rand(3, requires_grad=True)\ny = x.exp()\nwith torch.no_grad():\n    torch._foreach_mul_([y], 2)\n"
+        "y.sum().backward()\n",
+        "raises",
+        {(4, "GG101")},
+    ),
+    "write through a view of a view": (
+        "x = torch.rand(3, 3, requires_grad=True)\ny = x.exp()\nv = y.t()[1].view(3)\nv.zero_()\ny.sum().backward()\n",
+        "raises",
+        {(4, "GG101")},
+    ),
+    "operand is its own target": (
+        "x = torch.rand(3, requires_grad=True)\ny = x * 1\ny *= y\ny.sum().backward()\n",
+        "raises",
+        {(3, "GG101")},
+    ),
+    "parameter updated by hand inside no_grad": (
+        "w = torch.rand(3, requires_grad=True)\nfor _ in range(3):\n    loss = (w * w).sum()\n    loss.backward()\n"
+        "    with torch.no_grad():\n        w -= 0.1 * w.grad\n        w.grad = None\n",
+        "ok",
+        set(),
+    ),
+    "backward twice at one place, nothing carried": (
+        "x = torch.rand(3, requires_grad=True)\ny = x.exp().sum()\nfor _ in range(2):\n    y.backward()\n",
+        "raises",
+        {(2, "GG203")},
+    ),
+    "create_graph in backward, gradients kept": (
+        "x = torch.rand(3, requires_grad=True)\nkept = []\nfor _ in range(3):\n    x.grad = None\n"
+        "    (x ** 3).sum().backward(create_graph=True)\n    kept.append(x.grad)\n",
+        "ok",
+        {(5, "GG207")},
+    ),
+    "graphs kept in a bounded queue": (
+        "from collections import deque\nw = torch.rand(3, requires_grad=True)\nq = deque(maxlen=2)\nfor _ in range(12):\n"
+        "    loss = (w * w).sum()\n    loss.backward()\n    q.append(loss)\n",
+        "ok",
+        set(),
+    ),
+    "graphs kept in objects in a list": (
+        "class Step:\n    def __init__(self, loss):\n        self.loss = loss\n\nw = torch.rand(3, requires_grad=True)\n"
+        "log = []\ndef note(loss):\n    log.append(Step(loss))\n\nfor _ in range(12):\n    loss = (w * w).sum()\n"
+        "    loss.backward()\n    note(loss)\n",
+        "ok",
+        {(8, "GG202")},
+    ),
+    "losses summed, then one backward": (
+        "w = torch.rand(3, requires_grad=True)\ntotal = 0\nfor _ in range(12):\n    total = total + (w * w).sum()\n"
+        "total.backward()\n",
+        "ok",
+        set(),
+    ),
+    "outputs stored, then one backward": (
+        "net = nn.Linear(3, 1)\nouts = []\nfor _ in range(12):\n    outs.append(net(torch.rand(3)))\n"
+        "torch.stack(outs).sum().backward()\n",
+        "ok",
+        set(),
+    ),
+    "truncated sequence": (
+        "cell = nn.RNNCell(3, 3)\nopt = torch.optim.SGD(cell.parameters(), 0.1)\nh = torch.zeros(2, 3)\n"
+        "for _ in range(6):\n    h = h.detach()\n    for _ in range(5):\n        h = cell(torch.rand(2, 3), h)\n"
+        "    opt.zero_grad()\n    h.sum().backward()\n    opt.step()\n",
+        "ok",
+        set(),
+    ),
+    "parameter that no loss reaches": (
+        "a, b = nn.Linear(3, 1), nn.Linear(3, 1)\nopt = torch.optim.SGD([*a.parameters(), *b.parameters()], 0.1)\n"
+        "for _ in range(3):\n    opt.zero_grad()\n    a(torch.rand(2, 3)).sum().backward()\n    opt.step()\n",
+        "ok",
+        {(6, "GG205")},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_findings(name):
+    code, outcome, expected = PROGRAMS[name]
+    verdict = judge(HEAD + code)
+    assert verdict.outcome == outcome, verdict
+    watched = shared_pool().call(RUN, timeout=60, code=HEAD + code, prelude="", light=False)
+    assert not isinstance(watched, Died), watched
+    assert not watched.troubles
+    assert {(line - FIRST + 1, c) for line, c in watched.lines} == expected, watched.findings
+
+
+def test_related_places_name_saver_and_backward():
+    code = HEAD + PROGRAMS["write through a view of a view"][0]
+    watched = shared_pool().call(RUN, timeout=60, code=code, prelude="", light=False)
+    ((_, _, _, message, related),) = watched.findings
+    assert "`v`" in message
+    assert "a view" in message
+    assert related == (FIRST + 1, FIRST + 4)
+
+
+def test_second_backward_names_the_first():
+    code = (
+        HEAD
+        + "x = torch.rand(3, requires_grad=True)\ny = x.exp().sum()\ny.backward()\nprint(1)\ny.backward()\n"
+    )
+    watched = shared_pool().call(RUN, timeout=60, code=code, prelude="", light=False)
+    ((line, found, _, _, related),) = watched.findings
+    assert (line, found) == (FIRST + 4, "GG203")
+    assert FIRST + 2 in related
