@@ -1,4 +1,4 @@
-"""Starts a rule with its page: `python -m docs.new_rule NAME CODE`."""
+"""Starts a rule with its page: `python -m docs.new_rule NAME CODE [FOLDER]`."""
 
 from __future__ import annotations
 
@@ -71,16 +71,16 @@ import torch
 
 def main() -> int:
     """Write the two files; the exit code."""
-    name, code = (sys.argv[1:] + ["", ""])[:2]
+    name, code, folder = (sys.argv[1:] + ["", "", ""])[:3]
     problem = _problem(name, code)
     if problem:
         print(f"make new-rule name=some-pattern code=GG113: {problem}", file=sys.stderr)
         return 2
     words = name.replace("-", " ")
     for ending, template in ((".py", MODULE), (".md", PAGE)):
-        path = RULES / f"{stem(name)}{ending}"
+        path = Path(folder or RULES) / f"{stem(name)}{ending}"
         path.write_text(template.format(code=code, name=name, words=words), "utf-8")
-        print(f"wrote {path.relative_to(RULES.parents[2])}")
+        print(f"wrote {path}")
     print("next: the event in tape/events.py, the words in the rule, the page, then make test")
     return 0
 
