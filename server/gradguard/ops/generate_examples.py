@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 
 from gradguard.ops.model import Form, Kind, ModuleRow, Op
-from gradguard.ops.render import PRELUDE, call_text
+from gradguard.ops.render import PRELUDE, call_text, examples
 
 _TENSORS = (
     "x",
@@ -51,7 +52,7 @@ def op_example(op: Op) -> tuple[str, ...]:
     if not op.forms or not op.forms[0].nodes:
         return ()
     for arguments in itertools.islice(_arguments(op.forms[0]), TRIES):
-        if _records(f"result = {call_text(op.name, arguments)}"):
+        if _records(f"result = {call_text(op.name, arguments)}") and _proven(replace(op, example=arguments)):
             return arguments
     return ()
 
@@ -87,8 +88,10 @@ def module_example(row: ModuleRow) -> tuple[str, ...]:
             tries += 1
             if tries > TRIES:
                 return ()
-            if _records(f"module = {row.name}({', '.join(build)})\nresult = module({', '.join(call)})"):
-                return ", ".join(build), ", ".join(call)
+            example = (", ".join(build), ", ".join(call))
+            code = f"module = {row.name}({example[0]})\nresult = module({example[1]})"
+            if _records(code) and _proven(replace(row, example=example)):
+                return example
     return ()
 
 
@@ -106,3 +109,24 @@ def _records(code: str) -> bool:
             return False
     result = names.get("result")
     return isinstance(result, torch.Tensor) and result.grad_fn is not None and result.numel() > 0
+
+
+def _proven(row: Op | ModuleRow) -> bool:
+    """Whether the examples on the page of the row do what they say."""
+    return all(
+        runs(example.code) == ("modified by an inplace operation" if example.raises else "")
+        for example in examples(row)
+    )
+
+
+def runs(code: str) -> str:
+    """Runs an example: empty when it ends well, else what it raised, cut to torch's words for a broken version check."""
+    torch.default_generator.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            exec(compile(code, "<example>", "exec"), {})
+        except Exception as error:
+            broken = "modified by an inplace operation"
+            return broken if broken in str(error) else f"{type(error).__name__}: {error}"
+    return ""

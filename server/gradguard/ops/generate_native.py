@@ -303,7 +303,7 @@ class _Roles:
         return self._first if name == "self" else name
 
     def result(self, name: str) -> str:
-        return self._results.get(name, name)
+        return str(self._results.get(name, name))
 
 
 def _saves(f: NativeFunction, info: Any, roles: _Roles) -> tuple[tuple[Saved, ...], Condition]:
