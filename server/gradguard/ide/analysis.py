@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -80,14 +81,16 @@ def analyse(
     return Outcome(report, seen[-1] if seen else None)
 
 
-def facts(found: Analysis, workspace: Workspace, cancelled: Callable[[], bool]) -> Facts | None:
-    """What the tape knows of the tensors of a program; None when nobody wants it any more."""
+def facts(
+    found: Analysis, workspace: Workspace, cancelled: Callable[[], bool], only: ast.AST | None = None
+) -> Facts | None:
+    """What the tape knows of the tensors of a program, or of one function; None when nobody wants it any more."""
     from gradguard.ops import table
     from gradguard.tape import facts as tape
 
     version = None if found.settings.torch == "auto" else found.settings.torch
     try:
-        return tape.facts(found.source, table.load(version), workspace, cancelled)
+        return tape.facts(found.source, table.load(version), workspace, cancelled, only)
     except tape.Cancelled:
         return None
 

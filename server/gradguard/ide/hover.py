@@ -64,10 +64,20 @@ def hover(
     return Hover(RULE.join(parts), span)
 
 
-def on_variable(analysis: Analysis, line: int, column: int) -> bool:
-    """Whether a name stands at a position, so that facts would help."""
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Facts that a hover would use. `function`: the outermost function around it, None at the top level."""
+
+    function: ast.AST | None
+
+
+def wish(analysis: Analysis, line: int, column: int) -> Wish | None:
+    """The facts that a hover at a position would use; None where it needs none."""
     at = nodes.at(analysis.source, line, column)
-    return at is not None and isinstance(at.node, ast.Name)
+    if at is None or not isinstance(at.node, ast.Name):
+        return None
+    functions = (node for node in at.path if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    return Wish(next(functions, None))
 
 
 def covers(span: Span, line: int, column: int) -> bool:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 5.0
 """Seconds that a request waits for the analysis of the text it is about."""
+LONG_PATIENCE = 60.0
+"""The same for what the client shows whenever it comes, and does not ask for again."""
 FACTS_PATIENCE = 2.0
 """Seconds that a hover on a variable waits for its tape. Other hovers do not need it."""
 
@@ -37,8 +39,9 @@ def register(server: Server) -> None:
             return None
         shown = server.session.findings(program)
         facts = program.facts if program.facts_for == snapshot.stamp else None
-        if facts is None and analysis.settings.hover and hover.on_variable(analysis, *place):
-            facts = await server.session.facts(program, FACTS_PATIENCE)
+        wish = hover.wish(analysis, *place) if facts is None and analysis.settings.hover else None
+        if wish is not None:
+            facts = await server.session.facts(program, FACTS_PATIENCE, wish.function)
             if program.of is not snapshot:
                 raise JsonRpcContentModified("the text changed")
         found = hover.hover(analysis, shown, *place, server.wording, facts)
@@ -71,7 +74,7 @@ def register(server: Server) -> None:
         _, snapshot, analysis = ready
         uri, encoding = params.text_document.uri, server.session.encoding
         wanted = snapshot.span(uri, params.range, encoding)
-        facts = await server.session.facts(ready[0], PATIENCE)
+        facts = await server.session.facts(ready[0], LONG_PATIENCE)
         if wanted is None or facts is None or ready[0].of is not snapshot:
             return None
         out = []
@@ -92,7 +95,7 @@ def register(server: Server) -> None:
         if ready is None or not ready[2].settings.code_lens:
             return None
         program, snapshot, analysis = ready
-        facts = await server.session.facts(program, PATIENCE)
+        facts = await server.session.facts(program, LONG_PATIENCE)
         if facts is None or program.of is not snapshot:
             return None
         out = []
@@ -116,7 +119,7 @@ def register_pull(server: Server, *, workspace: bool) -> None:
     )
     async def on_pull(params: lsp.DocumentDiagnosticParams) -> Any:
         uri = params.text_document.uri
-        program = await server.session.current(uri, PATIENCE)
+        program = await server.session.current(uri, LONG_PATIENCE)
         if program is None and server.session.program(uri) is not None:
             raise JsonRpcContentModified("the text is being analysed")
         shown = server.publisher.shown(uri)

@@ -7,6 +7,7 @@ if no newer stamp was given in the meantime.
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import importlib
 import itertools
@@ -124,7 +125,9 @@ class Session:
             analysis(Source("", f"import {GATE}\n"), DEFAULTS, EMPTY, self.analyser)
 
         def fixes() -> None:
-            importlib.import_module("gradguard.fixes.api")
+            problem = importlib.import_module("gradguard.fixes.api").problem()
+            if problem:
+                log.warning(problem)
 
         def nothing(_: object) -> None:
             return
@@ -252,8 +255,11 @@ class Session:
             except asyncio.TimeoutError:
                 return None
 
-    async def facts(self, program: Program, patience: float) -> Facts | None:
-        """What the tape knows of a program's tensors; None when that takes longer (seconds) or the text changed."""
+    async def facts(self, program: Program, patience: float, only: ast.AST | None = None) -> Facts | None:
+        """What the tape knows of a program's tensors, or, sooner, of those in one function.
+
+        None when that takes longer than `patience` (seconds) or the text changed.
+        """
         snapshot, found, force = program.of, program.analysis, program.force
         if snapshot is None or found is None or force is None or not program.fresh:
             return None
@@ -261,16 +267,17 @@ class Session:
             return program.facts
         buffers, roots, stamp = self.buffers(), source_roots(force), snapshot.stamp
         result: asyncio.Future[Facts | None] = asyncio.get_running_loop().create_future()
-        self._facts_waiters.setdefault(program.key, []).append(result)
+        key = f"facts:{program.key}:{id(only)}"
+        self._facts_waiters.setdefault(key, []).append(result)
 
         def work() -> Facts | None:
             view = View(self.disk, buffers, roots)
-            return facts(found, view, lambda: program.snapshot.stamp != stamp)
+            return facts(found, view, lambda: program.snapshot.stamp != stamp, only)
 
         def done(value: Facts | None) -> None:
-            if value is not None and program.snapshot.stamp == stamp:
+            if value is not None and program.snapshot.stamp == stamp and only is None:
                 program.facts, program.facts_for = value, stamp
-            for waiter in self._facts_waiters.pop(program.key, ()):
+            for waiter in self._facts_waiters.pop(key, ()):
                 if not waiter.done():
                     waiter.set_result(value if program.snapshot.stamp == stamp else None)
 
@@ -278,7 +285,7 @@ class Session:
             log.error("no facts for %s: %r", snapshot.path, error)
             done(None)
 
-        self.worker.submit(f"facts:{program.key}", work, done, failed, Urgency.DEPENDENT)
+        self.worker.submit(key, work, done, failed, Urgency.DEPENDENT)
         try:
             return await asyncio.wait_for(result, patience)
         except asyncio.TimeoutError:

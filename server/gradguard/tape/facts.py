@@ -77,17 +77,25 @@ class Cancelled(BaseException):
 
 
 def facts(
-    source: Source, table: Table, files: entry.Files, cancelled: Callable[[], bool] = lambda: False
+    source: Source,
+    table: Table,
+    files: entry.Files,
+    cancelled: Callable[[], bool] = lambda: False,
+    only: ast.AST | None = None,
 ) -> Facts:
     """Run the entries of a file for their facts. A fault in one entry leaves it without facts.
 
     cancelled: asked often; once it says yes, Cancelled is raised.
+    only: run nothing but this function, with symbolic arguments: quick, but its callers are not known.
     """
     found = Facts()
     work = entry._Work(source, table, files, {source.path: source})
-    entered = _explore(work, lambda run: entry._script(run, work), found, cancelled)
+    entered: set[ast.AST] = set()
+    if only is None:
+        entered = _explore(work, lambda run: entry._script(run, work), found, cancelled)
     for name, owner, node in entry._functions(source.tree):
-        if node not in entered and not entry._stub(node) and len(found.read) < MAX_FACTS:
+        wanted = node is only if only is not None else node not in entered
+        if wanted and not entry._stub(node) and len(found.read) < MAX_FACTS:
             entered |= _explore(work, entry._entry(work, name, owner), found, cancelled)
     return found
 
