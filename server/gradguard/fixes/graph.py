@@ -84,7 +84,9 @@ def _kept(statement: cst.BaseSmallStatement, name: str, *, accumulate: bool) -> 
 def _elements(value: cst.BaseExpression, name: str) -> list[cst.BaseExpression]:
     """The value, or those parts of a display that carry the graph."""
     if not isinstance(value, (cst.Tuple, cst.List, cst.Set, cst.Dict)):
-        return [] if _literal(value) else [value]
+        # Another name than the tensor's own holds something that contains it.
+        contains = isinstance(value, (cst.Name, cst.Attribute)) and text_of(value) != name
+        return [] if _literal(value) or contains else [value]
     parts = [element.value for element in value.elements]
     exact = [part for part in parts if text_of(part) == name]
     return exact or [part for part in parts if name and _mentions(part, name) and not _literal(part)]

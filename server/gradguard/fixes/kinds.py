@@ -1,0 +1,43 @@
+"""Which function writes the edits of which kind of plan. Loads libcst."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from gradguard.findings import FixPlan
+from gradguard.fixes import clones, comments, evaluation, graph, inplace, modes, moves, reads, rows, writes
+from gradguard.fixes.edit import Edit
+from gradguard.source.text import Source
+
+Maker = Callable[[FixPlan, Source], "tuple[Edit, ...] | None"]
+
+KINDS: Mapping[str, Maker] = {
+    "out-of-place": writes.out_of_place,
+    "clone-before": writes.clone_before,
+    "insert-before": writes.insert_before,
+    "return-gradient": writes.return_gradient,
+    "stack-rows": rows.stack_rows,
+    "copy-array": clones.copy_array,
+    "drop-inplace": writes.drop_inplace,
+    "masked-write": writes.masked_write,
+    "clone": clones.clone_expression,
+    "detach-kept": graph.detach,
+    "detach-after": graph.detach_after,
+    "data-to-detach": graph.data_to_detach,
+    "keep-graph": graph.keep_graph,
+    "sum-backwards": graph.sum_backwards,
+    "drop-retain-graph": graph.drop_retain_graph,
+    "stack": graph.stack,
+    "no-grad": modes.under_mode,
+    "decorate": modes.decorate,
+    "no-grad-rest": evaluation.no_grad_rest,
+    "relax-inference": modes.relax_inference,
+    "move-after": moves.move_after,
+    "item-after-loop": reads.item_after_loop,
+    "guard-read": reads.guard_read,
+    "log-lazily": reads.log_lazily,
+    "make-in-place": inplace.make_in_place,
+    "add-inplace": inplace.add_flag,
+    "remove-ignore": comments.remove_ignore,
+}
+"""What a plan may ask for."""
