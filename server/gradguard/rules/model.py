@@ -47,7 +47,9 @@ class Context:
     ) -> Finding:
         """A finding at the event's place. `severity`: (when certain, when likely)."""
         place = at or event.place
-        certainty = Certainty.CERTAIN if event.certain else Certainty.LIKELY
+        certainty = {True: Certainty.CERTAIN, False: Certainty.LIKELY, None: Certainty.POSSIBLE}[
+            event.certain
+        ]
         return Finding(
             path=place.path,
             span=self.span(place),

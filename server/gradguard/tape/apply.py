@@ -220,6 +220,10 @@ def apply(
     _coerce(run, op, form, bound)
     name = name or op.name.rpartition(".")[2]
     inputs = [tensor for role in form.differentiable for tensor in bound.tensors(role)]
+    if bound.module is not None:
+        # The state of a recurrent layer comes as a tensor or a tuple of them.
+        states = [p.name for p in form.params if p.kind is Kind.ANY and p.name not in form.differentiable]
+        inputs += [tensor for name_ in states for tensor in bound.tensors(name_)]
     needs: Tri = False
     unknown = any(_unknown(bound.values.get(role)) for role in form.differentiable)
     if inputs or unknown:
@@ -496,6 +500,7 @@ def _result(
         made.requires_grad = needs
         made.leaf = False if needs else None
         made.node = node
+        made.likely = node is not None and node.likely
     roles = [param.name for param in form.params if param.kind in (Kind.TENSOR, Kind.TENSORS)]
     roles += [name for name in form.differentiable if name.startswith("self.")]
     tensors = [tensor for name in roles for tensor in bound.tensors(name)]

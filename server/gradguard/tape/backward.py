@@ -119,10 +119,11 @@ def check_saved(
         if carried is not None and w.kind == "step":
             run.emit(carried)
             continue
+        sure = certain and w.certain and tensor.alias_sure
         run.emit(
             SavedTensorMutated(
                 w.place,
-                certain and w.certain and tensor.alias_sure,
+                True if sure else (False if saved.node.likely else None),
                 fact,
                 write_fact(w, tensor, seen=w in writes),
                 backward_at,

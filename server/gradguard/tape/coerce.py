@@ -34,6 +34,7 @@ def as_tensor(run: Run, value: Sym, place: Place | None = None) -> Tensor:
         tensor = run.tensor(place or run.here())
         tensor.requires_grad = False if value.data else None
         tensor.leaf = True if value.data else None
+        tensor.likely = run.arguments_likely and not value.data
         tensor.inference = False
         tensor.contiguous = None
         tensor.memory.outside = True

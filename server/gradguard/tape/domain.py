@@ -133,6 +133,8 @@ class Node:
     frees: Tri = False
     """Holds something that the first backward frees, so that a second one raises."""
     certain: bool = True
+    likely: bool = True
+    """Where it is not certain: recorded by convention, as what a `forward` computes from its arguments."""
     freed: Place | None = None
     walked: Place | None = None
     """The last backward that went through it."""
@@ -187,6 +189,7 @@ class Tensor:
         "hooks",
         "inference",
         "leaf",
+        "likely",
         "made_no_grad",
         "memory",
         "multi",
@@ -218,6 +221,8 @@ class Tensor:
         self.made_no_grad = False
         self.expanded: Tri = False
         self.requires_grad: Tri = False
+        self.likely = False
+        """Where `requires_grad` is not known: by convention it does, as the argument of a `forward`."""
         self.leaf: Tri = True
         self.node: Node | None = None
         self.inference: Tri = False

@@ -276,7 +276,7 @@ def _merge(paths: list[_Path]) -> list[Event]:
         for event in path.events:
             key = event_key(event)
             known = mine.get(key)
-            if known is None or (event.certain and not known.certain):
+            if known is None or _sureness(event) > _sureness(known):
                 mine[key] = event
         for key, event in mine.items():
             seen.setdefault(key, []).append(event)
@@ -290,10 +290,14 @@ def _merge(paths: list[_Path]) -> list[Event]:
             continue
         if isinstance(events[0], GraphKept) and (events[0].place.node, events[0].loop.node) in released:
             continue
-        best = next((event for event in events if event.certain), events[0])
+        best = max(events, key=_sureness)
         sure = best.certain and counts[key] >= len(surviving)
         merged.append(best if sure == best.certain else replace(best, certain=sure))
     return merged
+
+
+def _sureness(event: Event) -> int:
+    return 0 if event.certain is None else 1 + event.certain
 
 
 def event_key(event: Event) -> object:
@@ -314,7 +318,7 @@ def _unique(events: Iterable[Event]) -> list[Event]:
     for event in events:
         key = event_key(event)
         known = found.get(key)
-        if known is None or (event.certain and not known.certain):
+        if known is None or _sureness(event) > _sureness(known):
             found[key] = event
     return list(found.values())
 

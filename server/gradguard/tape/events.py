@@ -51,7 +51,8 @@ class Event:
     """Base of all events: `place` is where the squiggle goes."""
 
     place: Place
-    certain: bool
+    certain: bool | None
+    """True: certain. False: likely. None: possible only."""
 
 
 @dataclass(frozen=True, slots=True)

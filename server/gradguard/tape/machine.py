@@ -101,10 +101,14 @@ def record(
         calls=tuple(run.calls),
         depth=run.depth,
     )
+    likely = certain
     for tensor in inputs:
-        if requires_grad(run, tensor) is False or tensor.dtype in NOT_DIFFERENTIABLE:
+        needs = requires_grad(run, tensor)
+        if needs is False or tensor.dtype in NOT_DIFFERENTIABLE:
             continue
+        likely = likely or needs is True or tensor.likely or tensor.root.likely
         node.edges.append(Edge(tensor, current_node(run, tensor, place)))
+    node.likely = likely
     run.nodes.append(node)
     return node
 
@@ -188,6 +192,7 @@ def make_view(
     view.contiguous = None
     needs = requires(run, (of,))
     view.requires_grad = needs
+    view.likely = of.likely or of.root.likely
     view.leaf = True if needs is False else (False if needs else None)
     if needs is not False:
         view.node = record(run, op, place, (of,), certain=needs is True)
@@ -284,7 +289,9 @@ def check_write(
     overlap = target.expanded if part is None else part.expanded
 
     def refuse(reason: str, sure: bool, source: Place | None, detail: str = "") -> bool:
-        run.emit(RefusedWrite(fact.place, certain and sure and target.sure, reason, fact, source, detail))
+        likely = needs is True or target.likely or target.root.likely or reason in ("expanded", "inference")
+        how = True if certain and sure and target.sure else (False if likely else None)
+        run.emit(RefusedWrite(fact.place, how, reason, fact, source, detail))
         return False
 
     if target.inference and not run.modes.inference:

@@ -114,6 +114,8 @@ class Run:
         self.statement: ast.stmt | None = None
         self.trace: dict[ast.AST, Tensor] | None = None
         self.submodule_inputs: list[tuple[Tensor, int, Place]] = []
+        self.arguments_likely = False
+        """Whether unknown arguments of the entry require grad by convention."""
         self.compiled = 0
         self.sharing: dict[ast.AST, Sharing] = {}
         self.depth = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gradguard.tape import attributes
 from gradguard.tape.apply import Call
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.run import Run
@@ -12,6 +13,7 @@ from gradguard.tape.values import FunctionV, ListV, TupleV, Value
 
 def arguments(run: Run, function: FunctionV, call: Call) -> None:
     """Fill a call with symbolic arguments for what is not given yet."""
+    run.arguments_likely = trains(function)
     arguments = function.node.args
     positional = [*arguments.posonlyargs, *arguments.args]
     for parameter in positional[len(call.args) :]:
@@ -40,6 +42,14 @@ def _argument(run: Run, function: FunctionV, parameter: ast.arg) -> Value:
         if parameter.arg in function.defaults and default is None:
             return made if run.oracle.decide(("given", parameter.arg, id(function.node))) else None
     return made
+
+
+def trains(function: FunctionV) -> bool:
+    """Whether what a function computes is differentiated by convention: methods of modules, and losses."""
+    owner = function.owner
+    if owner is not None and attributes.is_subclass(owner, "torch.nn.Module"):
+        return True
+    return "loss" in function.name.lower() or "forward" in function.name or function.name == "training_step"
 
 
 def _several(run: Run, kind: str, name: str) -> ListV:

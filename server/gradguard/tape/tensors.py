@@ -232,7 +232,7 @@ def give_history(run: Run, root: Tensor) -> None:
         root.node = machine.record(
             run, root.bound_name or "loss", root.created, (), certain=False, frees=False
         )
-        root.node.opaque = True
+        root.node.opaque = root.node.likely = True
 
 
 def _item(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
@@ -272,6 +272,13 @@ def _hook(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> V
     from gradguard.tape.lib import hooks
 
     return hooks.tensor_hook(run, frame, owner, call, node)
+
+
+def _resize(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    """Another size in the same memory; torch refuses it on what requires grad."""
+    machine.write(run, owner, call.place, call.name, checked=False)
+    owner.shape = owner.strides = None
+    return owner
 
 
 def _self(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
@@ -372,6 +379,8 @@ _METHODS: dict[str, Handler] = {
     "register_post_accumulate_grad_hook": _hook,
     "retain_grad": _retain,
     "pin_memory": _self,
+    "resize_": _resize,
+    "resize_as_": _resize,
     "share_memory_": _self,
     "new_zeros": _new,
     "new_ones": _new,

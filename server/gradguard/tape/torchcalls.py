@@ -57,6 +57,7 @@ def unknown_op(run: Run, call: Call, name: str) -> Value:
     if needs is not False:
         node = machine.record(run, name, call.place, inputs, certain=needs is True, frees=None)
         made.node = node
+        made.likely = node.likely
         made.requires_grad = needs
         made.leaf = False if needs else None
     made.sure = False

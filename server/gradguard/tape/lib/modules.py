@@ -269,7 +269,20 @@ def forward_base(run: Run, frame: Frame, module: Instance, call: Call, node: ast
         return opaque(run, [*call.args, *call.kwargs.values()], call.place, module, node)
     form, bound = chosen
     _attribute_defaults(row, form, bound, module)
-    return apply.apply(run, op, form, bound, call.place, name=name)
+    result = apply.apply(run, op, form, bound, call.place, name=name)
+    if name == "LSTM" and isinstance(result, TupleV) and len(result.items) == 2:
+        return TupleV((result.items[0], TupleV((result.items[1], _like(run, result.items[1], call.place)))))
+    return result
+
+
+def _like(run: Run, one: Value, place: Place) -> Value:
+    """A second result of the same node, as the cell state beside the hidden state."""
+    if not isinstance(one, Tensor):
+        return one
+    made = run.tensor(place)
+    made.node, made.requires_grad, made.leaf = one.node, one.requires_grad, one.leaf
+    made.dtype, made.device, made.likely, made.contiguous = one.dtype, one.device, one.likely, one.contiguous
+    return made
 
 
 def _attribute_defaults(row: ModuleRow, form: Form, bound: Bound, module: Instance) -> None:
@@ -298,6 +311,7 @@ def opaque(run: Run, values: list[Value], place: Place, module: Instance | None,
         )
         recorded.opaque = True
         made.node, made.requires_grad, made.leaf = recorded, None, None
+        recorded.likely = made.likely = True
     return made
 
 
