@@ -7,210 +7,15 @@ write, give the written tensor its history, make results, save results.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
-from functools import lru_cache
 
-from gradguard.ops.model import Alias, AliasKind, Condition, Form, Kind, Op, Param
+from gradguard.ops.model import Alias, AliasKind, Form, Kind, Op
 from gradguard.tape import graphs, holders, layout, machine, shapes, sizes
-from gradguard.tape.coerce import as_tensor, constant, is_number
+from gradguard.tape.binding import Bound, holds, unknown
+from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Cut, Node, Place, Tensor, Tri, both, either
 from gradguard.tape.events import InputRewritten, WriteFact
 from gradguard.tape.run import Run
-from gradguard.tape.truth import known_truth
-from gradguard.tape.values import ArrayV, DictV, Instance, ListV, Sym, TorchName, TupleV, Value, tensors_in
-
-
-@dataclass(slots=True)
-class Call:
-    """Arguments of one call, with the expressions they came from."""
-
-    args: list[Value]
-    kwargs: dict[str, Value]
-    place: Place
-    exprs: list[ast.AST | None]
-    kwexprs: dict[str, ast.AST | None]
-    name: str = ""
-    """Last part of the callee's own name, whatever the program calls it."""
-    open_args: bool = False
-    """A `*args` or `**kwargs` of unknown content was passed."""
-
-    def get(self, index: int, name: str, default: Value = None) -> Value:
-        """Argument by position or name."""
-        if index < len(self.args):
-            return self.args[index]
-        return self.kwargs.get(name, default)
-
-    def expr(self, index: int, name: str = "") -> ast.AST | None:
-        """Expression of an argument."""
-        if index < len(self.exprs):
-            return self.exprs[index]
-        return self.kwexprs.get(name)
-
-
-@dataclass(slots=True)
-class Bound:
-    """A call matched to a form: parameter name -> value and expression."""
-
-    values: dict[str, Value]
-    exprs: dict[str, ast.AST | None]
-    given: set[str]
-    module: Instance | None = None
-
-    def tensors(self, role: str) -> list[Tensor]:
-        """Tensors in a role; several for a list of tensors."""
-        if role.startswith("self.") and self.module is not None:
-            value = self.module.attributes.get(role[5:])
-        else:
-            value = self.values.get(role)
-        return tensors_in(value)
-
-
-def choose(run: Run, op: Op, call: Call, *, module: Instance | None = None) -> tuple[Form, Bound] | None:
-    """The first form that accepts the arguments; a weak match only where no strong one exists."""
-    weak: tuple[Form, Bound] | None = None
-    for form in op.forms:
-        bound, strength = bind(form, call)
-        if bound is None:
-            continue
-        bound.module = module
-        fits = holds(run, form.given, bound)
-        if fits is False:
-            continue
-        strength = strength and fits is True
-        if strength:
-            return form, bound
-        if weak is None:
-            weak = form, bound
-    return weak
-
-
-def bind(form: Form, call: Call) -> tuple[Bound | None, bool]:
-    """Match arguments to parameters as torch's argument parser does. Second result: no guess was needed."""
-    bound = Bound({}, {}, set())
-    strong = True
-    index = 0
-    names = {param.name for param in form.params}
-    if not call.open_args and any(name not in names for name in call.kwargs):
-        return None, False
-    for param in form.params:
-        if param.name in call.kwargs:
-            value, expr = call.kwargs[param.name], call.kwexprs.get(param.name)
-        elif not param.keyword_only and index < len(call.args):
-            value, expr = call.args[index], call.exprs[index] if index < len(call.exprs) else None
-            index += 1
-            rest = call.args[index:]
-            if (param.kind is Kind.INTS and rest and all(accepts_int(item) for item in (value, *rest))) or (
-                param.variadic
-                and param.kind is Kind.TENSORS
-                and rest
-                and not isinstance(value, (ListV, TupleV))
-            ):
-                value = TupleV((value, *rest))
-                index = len(call.args)
-        elif param.default is not None or param.optional or call.open_args:
-            continue
-        else:
-            return None, False
-        verdict = accepts(param, value)
-        if verdict is None:
-            return None, False
-        strong = strong and verdict
-        bound.values[param.name] = value
-        bound.exprs[param.name] = expr
-        bound.given.add(param.name)
-    if index < len(call.args):
-        return None, False
-    defaults_into(form, bound)
-    return bound, strong
-
-
-def accepts_int(value: Value) -> bool:
-    """Whether the value can stand for one int of a size."""
-    return (isinstance(value, int) and not isinstance(value, bool)) or isinstance(value, (Sym, Tensor))
-
-
-def accepts(param: Param, value: Value) -> bool | None:
-    """True: fits; False: fits by conversion or guess; None: does not fit."""
-    kind = param.kind
-    if kind is Kind.ANY:
-        return True
-    if value is None:
-        return True if param.optional or param.default == "None" else None
-    if isinstance(value, Sym):
-        return _accepts_unknown(kind, value)
-    if kind is Kind.TENSOR:
-        return (
-            True
-            if isinstance(value, Tensor)
-            else (False if is_number(value) or isinstance(value, ArrayV) else None)
-        )
-    if kind is Kind.MASK:
-        return _mask(value)
-    if kind is Kind.SLICES:
-        return _slices(value)
-    if kind is Kind.TENSORS:
-        if isinstance(value, (ListV, TupleV)):
-            return (
-                True if all(isinstance(item, (Tensor, Sym)) or item is None for item in value.items) else None
-            )
-        return False if isinstance(value, Tensor) else None
-    if kind in (Kind.NUMBER, Kind.FLOAT, Kind.INT):
-        if isinstance(value, float) and kind is Kind.INT:
-            return None
-        return True if is_number(value) else (False if isinstance(value, Tensor) else None)
-    if kind is Kind.INTS:
-        if isinstance(value, (ListV, TupleV)):
-            return None if any(isinstance(item, (float, str)) for item in value.items) else True
-        return (
-            True
-            if isinstance(value, int) and not isinstance(value, bool)
-            else (False if isinstance(value, Tensor) else None)
-        )
-    if kind is Kind.BOOL:
-        # Python functions take anything for a flag; it counts by its truth.
-        return (
-            True
-            if isinstance(value, bool)
-            else (False if isinstance(value, (int, float, ListV, TupleV)) else None)
-        )
-    if kind is Kind.STR:
-        return True if isinstance(value, str) else None
-    if kind is Kind.DTYPE:
-        return True if isinstance(value, TorchName) and shapes.is_dtype(value.path) else None
-    return None
-
-
-def _mask(value: Value) -> bool | None:
-    if isinstance(value, TupleV) and len(value.items) == 1:
-        value = value.items[0]
-    if not isinstance(value, Tensor):
-        return None
-    return True if value.dtype in ("bool", "uint8") else (False if value.dtype is None else None)
-
-
-def _slices(value: Value) -> bool | None:
-    if isinstance(value, TupleV):
-        return None if any(_slices(item) is None for item in value.items) else True
-    return None if isinstance(value, (Tensor, ListV, bool, str)) else True
-
-
-def _accepts_unknown(kind: Kind, value: Sym) -> bool | None:
-    known = value.kind
-    if known == "any":
-        return not (kind is Kind.STR or kind is Kind.DTYPE)
-    if known == "tensor":
-        return True if kind is Kind.TENSOR else (False if kind is Kind.TENSORS else None)
-    if known in ("int", "number", "bool", "index"):
-        if kind in (Kind.NUMBER, Kind.INT, Kind.FLOAT, Kind.INTS, Kind.BOOL):
-            return True
-        return False if kind is Kind.TENSOR else None
-    if known == "str":
-        return True if kind is Kind.STR else None
-    if known == "dtype":
-        return True if kind is Kind.DTYPE else None
-    if known == "device":
-        return None
-    return False
+from gradguard.tape.values import ListV, Sym, TupleV, Value, tensors_in
 
 
 def apply(
@@ -225,7 +30,7 @@ def apply(
         states = [p.name for p in form.params if p.kind is Kind.ANY and p.name not in form.differentiable]
         inputs += [tensor for name_ in states for tensor in bound.tensors(name_)]
     needs: Tri = False
-    unknown = any(_unknown(bound.values.get(role)) for role in form.differentiable)
+    unknown = any(unknown(bound.values.get(role)) for role in form.differentiable)
     if inputs or unknown:
         either_needs = either(machine.requires(run, inputs), both(run.modes.grad, None) if unknown else False)
         needs = both(either_needs, holds(run, form.nodes, bound))
@@ -340,11 +145,6 @@ def _writable(
 
 def _maker(bound: Bound) -> Place | None:
     return bound.module.made if bound.module is not None else None
-
-
-def _unknown(value: Value) -> bool:
-    """An unknown value that may be a tensor that requires grad."""
-    return isinstance(value, Sym) and value.tensor is None and value.kind == "any" and not value.data
 
 
 def _coerce(run: Run, op: Op, form: Form, bound: Bound) -> None:
@@ -514,89 +314,3 @@ def _result(
     layout.fresh(made, shape, tensors)
     made.sure = all(t.sure for t in tensors) if tensors else True
     return made
-
-
-def holds(
-    run: Run, when: Condition, bound: Bound, *, source: Tensor | None = None, op: Op | None = None
-) -> Tri:
-    """Truth of a condition for these arguments."""
-    if when == ("*",):
-        return True
-    if not when:
-        return False
-    return either(
-        *[both(*[_atom(run, atom, bound, source, op) for atom in clause]) for clause in _parse(when)]
-    )
-
-
-@lru_cache(maxsize=4096)
-def _parse(when: Condition) -> tuple[tuple[tuple[str, str, object], ...], ...]:
-    clauses = []
-    for clause in when:
-        atoms: list[tuple[str, str, object]] = []
-        for atom in clause.split(" & "):
-            name, sep, literal = atom.partition("!=")
-            if sep:
-                atoms.append(("ne", name, constant(literal)))
-                continue
-            name, sep, literal = atom.partition("=")
-            if sep:
-                atoms.append(("eq", name, constant(literal)))
-            else:
-                atoms.append(("nograd", atom[1:], None) if atom.startswith("!") else ("grad", atom, None))
-        clauses.append(tuple(atoms))
-    return tuple(clauses)
-
-
-_MEMORY_FACTS = frozenset({"contiguous", "same_dtype", "same_device", "same_shape", "viewable"})
-
-
-def _atom(run: Run, atom: tuple[str, str, object], bound: Bound, source: Tensor | None, op: Op | None) -> Tri:
-    kind, name, literal = atom
-    if kind == "nograd":
-        needs = _atom(run, ("grad", name, None), bound, source, op)
-        return None if needs is None else not needs
-    if kind == "grad":
-        if name == "*":
-            return True
-        if name == "?":
-            return None
-        if name in _MEMORY_FACTS:
-            return shapes.memory_fact(name, source, bound.values, op.name if op else "")
-        if _unknown(bound.values.get(name)):
-            return both(run.modes.grad, None)
-        return machine.requires(run, bound.tensors(name))
-    if name.endswith(".ndim"):
-        ranks = {len(t.shape) if t.shape is not None else None for t in bound.tensors(name[:-5])}
-        if len(ranks) != 1 or None in ranks:
-            return None
-        value = ranks.pop()
-    elif name.startswith("self.") and bound.module is not None:
-        value = bound.module.training if name == "self.training" else bound.module.attributes.get(name[5:])
-    elif name in bound.values:
-        value = bound.values[name]
-    else:
-        value = _default(bound, name)
-    if isinstance(value, Sym):
-        return None
-    if isinstance(literal, bool) and not isinstance(value, bool):
-        flag = known_truth(value)
-        return None if flag is None else (flag is literal) is (kind == "eq")
-    if isinstance(value, (Tensor, ListV, TupleV, DictV, Instance)):
-        equal = False
-    else:
-        equal = (type(value) is type(literal) and value == literal) or (
-            is_number(value) and is_number(literal) and value == literal
-        )
-    return equal if kind == "eq" else not equal
-
-
-def _default(bound: Bound, name: str) -> Value:
-    return bound.values.get("=" + name)
-
-
-def defaults_into(form: Form, bound: Bound) -> None:
-    """Make defaults visible to conditions, marked apart from arguments that were given."""
-    for param in form.params:
-        if param.name not in bound.given and param.default is not None:
-            bound.values["=" + param.name] = constant(param.default)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Generator, Iterator
 
 from gradguard.tape import attributes, library
-from gradguard.tape.apply import Call
+from gradguard.tape.binding import Call
 from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.path import PyRaise

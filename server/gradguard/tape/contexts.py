@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradguard.tape import attributes
-from gradguard.tape.apply import Call
+from gradguard.tape.binding import Call
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Modes, Run
 from gradguard.tape.truth import known_truth

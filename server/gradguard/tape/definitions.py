@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradguard.tape import attributes
-from gradguard.tape.apply import Call
+from gradguard.tape.binding import Call
 from gradguard.tape.frame import Frame, Namespace
 from gradguard.tape.run import Run
 from gradguard.tape.values import ClassV, ContextV, External, FunctionV, ModuleV, NativeV, TorchName, Value

@@ -18,7 +18,7 @@ from gradguard.findings import Limit, Span
 from gradguard.ops.table import Table
 from gradguard.source.text import Source
 from gradguard.tape import attributes, backward, lifetime, reuse, symbolic
-from gradguard.tape.apply import Call
+from gradguard.tape.binding import Call
 from gradguard.tape.calls import call_function, instantiate
 from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.events import (

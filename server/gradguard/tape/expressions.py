@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from gradguard.tape import attributes, lifetime, machine, operators, reads, subscripts
-from gradguard.tape.apply import Call
+from gradguard.tape.binding import Call
 from gradguard.tape.calls import call_value
 from gradguard.tape.domain import Tensor
 from gradguard.tape.events import GradientAlias

@@ -17,18 +17,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gradguard.tape.domain import Place, Tensor
+from gradguard.tape.domain import Memory, Place, Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.values import (
     ArrayV,
     ClassV,
     DictV,
+    External,
     FunctionV,
     Instance,
     ListV,
     Method,
+    ModuleV,
     PartialV,
     Sym,
+    TorchName,
     TupleV,
     Value,
 )
@@ -84,16 +87,14 @@ def sharing(run: Run, target: Tensor, operands: Iterable[Tensor]) -> Sharing:
     slots: set[str] = set()
     reasons: set[str] = set()
     held = {target.number: target}
-    for visits, (path, value) in enumerate(_reachable(run)):
-        if visits >= MAX_VISITS:
+    for step, value in _leading_to(run, target.memory):
+        if value is None:
             reasons.add("unknown")
-            break
-        if isinstance(value, Tensor) and value.memory is target.memory and not _apart(value, target):
-            slots.add(path)
+        elif isinstance(value, ArrayV):
+            slots.add(step.spelled())
+        elif not _apart(value, target):
+            slots.add(step.spelled())
             held[value.number] = value
-        elif isinstance(value, ArrayV) and value.memory_of is not None:
-            if value.memory_of.memory is target.memory:
-                slots.add(path)
     if target.memory.outside or any(one.memory is target.memory for one in _given(run)):
         reasons.add("argument")
     for one in held.values():
@@ -155,92 +156,132 @@ def _given(run: Run) -> Iterator[Tensor]:
                 yield found
 
 
-def _reachable(run: Run) -> Iterator[tuple[str, Value]]:
-    """Everything that the program can reach by names, each object once, the running function's first."""
+class _Step:
+    """How a value is reached: a name, or a step from what holds it. Spelled out only where it matters."""
+
+    __slots__ = ("around", "key", "kind")
+
+    def __init__(self, around: _Step | None, key: object, kind: str = "") -> None:
+        self.around = around
+        self.key = key
+        self.kind = kind
+
+    def spelled(self) -> str:
+        """The path as the running function would write it."""
+        if self.around is None:
+            return f"{self.kind}{self.key}"
+        path = self.around.spelled()
+        if self.kind == "[]":
+            return f"{path}[{self.key!r}]"
+        return f"{path}.{self.key}" if self.kind == "." else f"{ELSEWHERE}{path}"
+
+
+def _leading_to(run: Run, memory: Memory) -> Iterator[tuple[_Step, Value]]:
+    """Every place from which the program reaches a memory, the running function's first; None when there is too much.
+
+    Each object is looked into once; a tensor counts for each place that holds it.
+    """
     seen: set[int] = set()
-    frames: set[int] = set()
+    visits = 0
+    for mark, name, root in _names(run):
+        if type(root) in _PLAIN:
+            continue
+        stack: list[tuple[_Step, Value]] = [(_Step(None, name, mark), root)]
+        while stack:
+            step, value = stack.pop()
+            if isinstance(value, Sym) and value.tensor is not None:
+                value = value.tensor
+            if isinstance(value, Tensor):
+                if value.memory is memory:
+                    yield step, value
+                if value.grad is None and value.attributes is None:
+                    continue
+            elif isinstance(value, ArrayV):
+                if value.memory_of is not None and value.memory_of.memory is memory:
+                    yield step, value
+                continue
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+            visits += 1
+            if visits > MAX_VISITS:
+                yield step, None
+                return
+            stack.extend((part, one) for part, one in _parts(step, value) if type(one) not in _PLAIN)
+
+
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes, TorchName, External, ModuleV})
+"""Values that hold nothing."""
+
+
+def _names(run: Run) -> Iterator[tuple[str, str, Value]]:
+    """(mark, name, value) of every variable in sight, those of the running function without the mark."""
     current = run.frames[-1] if run.frames else None
+    done: set[int] = set()
+    declared: dict[str, int] = {}
+    waiting: list[Frame] = list(run.frames[:-1])
     if current is not None:
-        frames.add(id(current.variables))
+        done.add(id(current.variables))
+        declared = {name: id(home.variables) for name, home in current.outer_names.items()}
         for name, value in current.variables.items():
-            if name not in current.outer_names:
-                yield from _inside(name, value, seen)
+            if name not in declared:
+                yield "", name, value
         for name, home in current.outer_names.items():
             if name in home.variables:
-                yield from _inside(name, home.variables[name], seen)
-    waiting: list[Frame] = [frame for frame in run.frames if frame is not current]
-    if current is not None and current.parent is not None:
-        waiting.append(current.parent)
-    declared = {name: id(home.variables) for name, home in (current.outer_names if current else {}).items()}
+                yield "", name, home.variables[name]
+        if current.parent is not None:
+            waiting.append(current.parent)
+    others: list[dict[str, Value]] = []
     while waiting:
         frame = waiting.pop()
+        others += [frame.variables, frame.namespace.variables]
         if frame.parent is not None:
             waiting.append(frame.parent)
-        for variables in (frame.variables, frame.namespace.variables):
-            if id(variables) in frames:
-                continue
-            frames.add(id(variables))
-            for name, value in list(variables.items()):
-                if declared.get(name) != id(variables):
-                    yield from _inside(ELSEWHERE + name, value, seen)
-    if current is not None and id(current.namespace.variables) not in frames:
-        for name, value in list(current.namespace.variables.items()):
-            if declared.get(name) != id(current.namespace.variables):
-                yield from _inside(ELSEWHERE + name, value, seen)
-    for namespace in run.namespaces.values():
-        if id(namespace.variables) not in frames:
-            frames.add(id(namespace.variables))
-            for name, value in list(namespace.variables.items()):
-                yield from _inside(ELSEWHERE + name, value, seen)
-
-
-def _inside(path: str, value: Value, seen: set[int]) -> Iterator[tuple[str, Value]]:
-    """A value and all that it holds. A tensor comes once for each place that holds it."""
-    stack: list[tuple[str, Value]] = [(path, value)]
-    while stack:
-        path, value = stack.pop()
-        if isinstance(value, Sym) and value.tensor is not None:
-            value = value.tensor
-        if isinstance(value, (Tensor, ArrayV)):
-            yield path, value
-        if not isinstance(value, _HOLDERS) or id(value) in seen:
+    if current is not None:
+        others.append(current.namespace.variables)
+    others += [namespace.variables for namespace in run.namespaces.values()]
+    for variables in others:
+        if id(variables) in done:
             continue
-        seen.add(id(value))
-        if not isinstance(value, Tensor):
-            yield path, value
-        stack.extend(_parts(path, value))
+        done.add(id(variables))
+        for name, value in variables.items():
+            if declared.get(name) != id(variables):
+                yield ELSEWHERE, name, value
 
 
-_HOLDERS = (Tensor, Sym, ListV, TupleV, DictV, Instance, ClassV, FunctionV, Method, PartialV)
-
-
-def _parts(path: str, value: Value) -> list[tuple[str, Value]]:
-    if isinstance(value, Tensor):
-        parts = [(f"{path}.{name}", one) for name, one in (value.attributes or {}).items()]
-        return [*parts, (f"{path}.grad", value.grad)] if value.grad is not None else parts
-    if isinstance(value, Sym):
-        return [
-            (f"{path}{name}" if name[:1] == "[" else f"{path}.{name}", one)
-            for name, one in value.facts.items()
-        ]
-    if isinstance(value, (ListV, TupleV)):
-        return [(f"{path}[{index}]", one) for index, one in enumerate(value.items)]
-    if isinstance(value, DictV):
-        return [(f"{path}[{key!r}]", one) for key, one in value.items.values()]
+def _parts(step: _Step, value: Value) -> Iterator[tuple[_Step, Value]]:
+    """What a value holds, and how it is reached from there."""
     if isinstance(value, (Instance, ClassV)):
-        return [(f"{path}.{name}", one) for name, one in value.attributes.items()]
-    if isinstance(value, Method):
-        return [(ELSEWHERE + path, value.receiver), (ELSEWHERE + path, value.function)]
-    if isinstance(value, PartialV):
-        held = (value.function, *value.args, *value.kwargs.values())
-        return [(ELSEWHERE + path, one) for one in held]
-    parts = [(ELSEWHERE + path, one) for one in value.defaults.values()]
-    scope = value.scope
-    while scope is not None:
-        if scope.function is not None:
-            parts += [(f"{ELSEWHERE}{name}", one) for name, one in scope.variables.items()]
-        scope = scope.parent
-    return parts
+        for name, one in value.attributes.items():
+            yield _Step(step, name, "."), one
+    elif isinstance(value, (ListV, TupleV)):
+        for index, one in enumerate(value.items):
+            yield _Step(step, index, "[]"), one
+    elif isinstance(value, DictV):
+        for key, one in value.items.values():
+            yield _Step(step, key, "[]"), one
+    elif isinstance(value, Tensor):
+        for name, one in (value.attributes or {}).items():
+            yield _Step(step, name, "."), one
+        yield _Step(step, "grad", "."), value.grad
+    elif isinstance(value, Sym):
+        for name, one in value.facts.items():
+            yield _Step(step, name, "."), one
+    elif isinstance(value, Method):
+        yield _Step(step, "", "^"), value.receiver
+        yield _Step(step, "", "^"), value.function
+    elif isinstance(value, PartialV):
+        for one in (value.function, *value.args, *value.kwargs.values()):
+            yield _Step(step, "", "^"), one
+    elif isinstance(value, FunctionV):
+        for one in value.defaults.values():
+            yield _Step(step, "", "^"), one
+        scope = value.scope
+        while scope is not None:
+            if scope.function is not None:
+                for name, one in scope.variables.items():
+                    yield _Step(None, name, ELSEWHERE), one
+            scope = scope.parent
 
 
 def is_tuple(run: Run, text: str) -> bool:

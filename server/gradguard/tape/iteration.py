@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from gradguard.tape import attributes, machine, subscripts, torchcalls
-from gradguard.tape.apply import Call
+from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run

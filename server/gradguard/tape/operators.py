@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 
 from gradguard.tape import machine, torchcalls
-from gradguard.tape.apply import Call
+from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor, is_number
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame

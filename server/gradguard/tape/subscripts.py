@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from gradguard.tape import attributes, layout, lifetime, machine, reads, torchcalls
-from gradguard.tape.apply import Call
+from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.frame import Frame

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable
 
 from gradguard.tape import graphs, layout, machine, reads, shapes, torchcalls
-from gradguard.tape.apply import Call
 from gradguard.tape.backward import backward, check_root
+from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor, Write, both
 from gradguard.tape.events import CreateGraphCycle
 from gradguard.tape.frame import Frame

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from gradguard.tape import apply, machine, reads
-from gradguard.tape.apply import Call
+from gradguard.tape import apply, binding, machine, reads
+from gradguard.tape.binding import Call
 from gradguard.tape.domain import Place, Tensor, Write, both, either
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
@@ -27,14 +27,14 @@ def call_op(
     op = run.table.op(path)
     if op is None:
         return MISSING
-    chosen = apply.choose(run, op, call)
+    chosen = binding.choose(run, op, call)
     if chosen is None:
         return MISSING
     form, bound = chosen
     spelled = name or _plain(path.rpartition(".")[2])
     if form.reads:
         for tensor in (*bound.tensors("self"), *bound.tensors("input"))[:1]:
-            if apply.holds(run, form.reads, bound) is not False:
+            if binding.holds(run, form.reads, bound) is not False:
                 reads.host_read(run, frame, node, spelled, tensor, implicit=spelled not in EXPLICIT)
     return apply.apply(run, op, form, bound, call.place, name=spelled, kind=kind)
 

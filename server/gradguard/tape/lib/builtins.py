@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from gradguard.tape import attributes, graphs, machine, operators, reads
-from gradguard.tape.apply import Call
+from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.iteration import MAX_RANGE, UNKNOWN_ITEMS, iterate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradguard.tape import graphs, layout, machine, reads, shapes
-from gradguard.tape.apply import Call
+from gradguard.tape.binding import Call
 from gradguard.tape.domain import NO_CUTS, Cut, Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.library import torch_function

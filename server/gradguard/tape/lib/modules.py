@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from gradguard.ops.model import Form, ModuleRow, Op, Param
-from gradguard.tape import apply, machine, torchcalls
-from gradguard.tape.apply import Bound, Call
+from gradguard.tape import apply, binding, machine, torchcalls
+from gradguard.tape.binding import Bound, Call
 from gradguard.tape.coerce import constant
 from gradguard.tape.domain import Place, Tensor, either
 from gradguard.tape.frame import Frame
@@ -67,10 +67,10 @@ def fill(run: Run, made: Instance, path: str, call: Call) -> None:
     for key, value in row.extra:
         made.attributes.setdefault(key, constant(value))
     for key, when in row.parameters:
-        exists = apply.holds(run, when, bound)
+        exists = binding.holds(run, when, bound)
         made.attributes[key] = None if exists is False else new_parameter(run, call.place, key)
     for key, when in row.buffers:
-        exists = apply.holds(run, when, bound)
+        exists = binding.holds(run, when, bound)
         if exists is False:
             made.attributes[key] = None
         else:
@@ -264,7 +264,7 @@ def forward_base(run: Run, frame: Frame, module: Instance, call: Call, node: ast
     if row is None or not row.forms:
         return opaque(run, [*call.args, *call.kwargs.values()], call.place, module, node)
     op = Op(path, forms=row.forms)
-    chosen = apply.choose(run, op, call, module=module)
+    chosen = binding.choose(run, op, call, module=module)
     if chosen is None:
         return opaque(run, [*call.args, *call.kwargs.values()], call.place, module, node)
     form, bound = chosen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradguard.tape import backward, machine
-from gradguard.tape.apply import Call
+from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.frame import Frame

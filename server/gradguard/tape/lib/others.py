@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from gradguard.tape import reads, tensors, torchcalls
-from gradguard.tape.apply import Call
 from gradguard.tape.backward import backward
+from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradguard.tape import graphs, layout, machine, reads
-from gradguard.tape.apply import Call
+from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.iteration import UNKNOWN_ITEMS, iterate
