@@ -30,9 +30,9 @@ def apply(
         states = [p.name for p in form.params if p.kind is Kind.ANY and p.name not in form.differentiable]
         inputs += [tensor for name_ in states for tensor in bound.tensors(name_)]
     needs: Tri = False
-    unknown = any(unknown(bound.values.get(role)) for role in form.differentiable)
-    if inputs or unknown:
-        either_needs = either(machine.requires(run, inputs), both(run.modes.grad, None) if unknown else False)
+    maybe = any(unknown(bound.values.get(role)) for role in form.differentiable)
+    if inputs or maybe:
+        either_needs = either(machine.requires(run, inputs), both(run.modes.grad, None) if maybe else False)
         needs = both(either_needs, holds(run, form.nodes, bound))
     targets = [
         (tensor, w, sure)
