@@ -53,7 +53,7 @@ GIVEN = Given()
 Example = tuple[Facts, bool]
 
 LEVELS = 5
-MAX_CLAUSE = 3
+MAX_CLAUSE = 4
 MAX_CLAUSES = 4
 MOST_CLAUSES = 20
 """More clauses than `MAX_CLAUSES` are readable only when each is a single fact: any of these roles."""
@@ -164,7 +164,7 @@ def _cover(wanted: int, refused: int, masks: dict[str, int], full: int) -> tuple
     if not refused:
         return ("*",)
     names = list(masks)
-    longest = MAX_CLAUSE if len(names) <= 24 else MAX_CLAUSE - 1
+    longest = MAX_CLAUSE if len(names) <= 36 else MAX_CLAUSE - 2
     for size in range(1, longest + 1):
         for combo in itertools.combinations(range(len(names)), size):
             mask = full

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import random
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from gradguard.ops.observe_rows import Learned, Watched, learn_form, refine, wat
 
 BUILDS_A_CLASS = 24
 VARIED_BUILDS = 6
-MANY_ROLES, FEW_BUILDS = 10, 16
+MANY_ROLES, FEW_BUILDS = 10, 40
 """A module with that many arguments and parameters is built fewer times."""
 CONTAINERS = (
     "Sequential",
@@ -118,8 +119,8 @@ def _watch(
     calls: list[Watched] = []
     refusals: list[str] = []
     base = list(builds(cls, init))
-    step = max(1, len(base) // BUILDS_A_CLASS)
-    chosen = base[::step][: BUILDS_A_CLASS * 2]
+    # At random, as the samples alternate flags in a fixed order.
+    chosen = random.Random(0).sample(base, min(len(base), BUILDS_A_CLASS * 2))
     varied = [
         v
         for b in chosen[:: max(1, len(chosen) // VARIED_BUILDS)][:VARIED_BUILDS]
@@ -134,7 +135,9 @@ def _watch(
             continue
         try:
             module = construct(cls, build)
-            calls.append(watch_scene(scene(cls, build, form, values), {**values, **members(module)}))
+            calls.append(
+                watch_scene(scene(cls, build, form, values), {**values, **members(module)}, turn=len(calls))
+            )
         except Refused as refusal:
             refusals.append(str(refusal))
             continue

@@ -127,24 +127,32 @@ def _watch_call(call: observe.Caller, values: dict[str, Any], *, contiguous: boo
     return watch_scene(observe.scene_of(call, values), values, contiguous=contiguous)
 
 
-def watch_scene(scene: observe.Scene, values: dict[str, Any], *, contiguous: bool = True) -> Watched:
-    """Runs the scene with every set of roles requiring grad. Raises Refused when torch refuses it."""
+def watch_scene(
+    scene: observe.Scene, values: dict[str, Any], *, contiguous: bool = True, turn: int = 0
+) -> Watched:
+    """Runs the scene with sets of roles requiring grad. Raises Refused when torch refuses it.
+
+    With few roles these are all that `subsets` gives; with many they are chosen at random, by `turn`.
+    """
     roles = [n for n, v in values.items() if any(can_require_grad(t) for t in tensors_in(v))]
     watched = Watched(values, contiguous=contiguous)
     watched.seen.append(observe.observe(scene, frozenset()))
+    chooser = random.Random(turn)
+    many = len(roles) > MANY_ROLES
     able = []
-    for role in roles if len(roles) <= MANY_ROLES else roles[: MANY_ROLES // 2]:
+    for role in chooser.sample(roles, MANY_ROLES // 2) if many else roles:
         try:
             watched.seen.append(observe.observe(scene, frozenset((role,))))
         except Refused:
             continue  # torch does not differentiate with respect to this argument
         able.append(role)
     mixtures = list(subsets(able))
-    if len(roles) > MANY_ROLES:
+    if many:
         members = frozenset(r for r in roles if r.startswith("self."))
         mixtures = [frozenset(roles) - members, members, frozenset(roles)]
-        chooser = random.Random(0)
-        mixtures += [frozenset(r for r in roles if chooser.random() < 0.4) for _ in range(MANY_ROLES)]
+        mixtures += [
+            frozenset(r for r in roles if chooser.random() < share) for share in (0.1, 0.4) for _ in range(6)
+        ]
     for grads in mixtures:
         if len(grads) > 1:
             watched.seen.append(observe.observe(scene, grads))
