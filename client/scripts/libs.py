@@ -2,8 +2,9 @@
 
 TARGET is a platform of the editor's marketplace (`linux-x64`, `darwin-arm64`, ...) or `universal`. Every
 package is pure Python and the same everywhere, but for libcst, which writes the edits of fixes: its parser is
-compiled, once per platform and per Python. A platform's package carries it for each Python that the server
-supports; the universal one carries none, and there fixes need libcst in the user's own environment.
+compiled, once per platform and per Python. It goes to a folder of its own, which is only used by a Python that it
+was compiled for. A platform's package carries it for each Python that the server supports; the universal one
+carries none. Where it cannot be used, fixes need libcst in the user's own environment.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBS = ROOT / "client" / "bundled" / "libs"
+COMPILED_LIBS = ROOT / "client" / "bundled" / "compiled"
 REQUIREMENTS = ROOT / "client" / "bundled" / "requirements.txt"
 CACHE = ROOT / ".cache" / "wheels"
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 COMPILED = "libcst"
 
+# libcst has no package for Macs with Intel processors since 1.9: they take the universal one.
 PLATFORMS: dict[str, tuple[str, ...]] = {
     "linux-x64": ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"),
     "linux-arm64": ("manylinux_2_28_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64"),
     "alpine-x64": ("musllinux_1_2_x86_64", "musllinux_1_1_x86_64"),
     "alpine-arm64": ("musllinux_1_2_aarch64", "musllinux_1_1_aarch64"),
-    "darwin-x64": ("macosx_10_12_x86_64", "macosx_10_9_x86_64", "macosx_11_0_x86_64"),
     "darwin-arm64": ("macosx_11_0_arm64", "macosx_12_0_arm64"),
     "win32-x64": ("win_amd64",),
     "win32-arm64": ("win_arm64",),
@@ -56,7 +58,9 @@ def check_pins(carried: dict[str, str]) -> None:
         sys.exit("pyproject.toml: no dependencies found")
     for name, version in pins(block.group(1)).items():
         if carried.get(name) != version:
-            sys.exit(f"client/bundled/requirements.txt: {name} is {carried.get(name)}, pyproject.toml has {version}")
+            sys.exit(
+                f"client/bundled/requirements.txt: {name} is {carried.get(name)}, pyproject.toml has {version}"
+            )
 
 
 def pip(*arguments: str) -> None:
@@ -80,37 +84,44 @@ def wheel(version: str, target: str, python: str) -> Path:
 
 def add_compiled(version: str, target: str) -> None:
     """Python files once, and the compiled module of each Python beside each other: their names differ."""
-    platforms = target if target != "universal" else "linux-x64"
-    pythons = PYTHONS if target != "universal" else PYTHONS[:1]
-    for number, python in enumerate(pythons):
-        with zipfile.ZipFile(wheel(version, platforms, python)) as archive:
+    for number, python in enumerate(PYTHONS):
+        with zipfile.ZipFile(wheel(version, target, python)) as archive:
             for name in archive.namelist():
-                compiled = name.startswith(f"{COMPILED}/native.")
-                if (compiled and target != "universal") or (not compiled and number == 0):
-                    archive.extract(name, LIBS)
+                if number == 0 or name.startswith(f"{COMPILED}/native."):
+                    archive.extract(name, COMPILED_LIBS)
 
 
 def remove_unused() -> None:
-    for pattern in UNUSED:
-        for path in sorted(LIBS.glob(pattern)):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for folder in (LIBS, COMPILED_LIBS):
+        for pattern in UNUSED:
+            for path in sorted(folder.glob(pattern)):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def main(target: str) -> None:
     carried = pins(REQUIREMENTS.read_text(encoding="utf-8"))
     check_pins(carried)
-    shutil.rmtree(LIBS, ignore_errors=True)
-    LIBS.mkdir(parents=True)
+    for folder in (LIBS, COMPILED_LIBS):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         pure = Path(scratch) / "pure.txt"
-        pure.write_text("".join(f"{name}=={version}\n" for name, version in carried.items() if name != COMPILED))
+        pure.write_text(
+            "".join(f"{name}=={version}\n" for name, version in carried.items() if name != COMPILED)
+        )
         pip("install", "--no-deps", "--no-compile", "--only-binary=:all:", "--implementation=py", "--abi=none",
             "--platform=any", f"--target={LIBS}", f"--requirement={pure}")  # fmt: skip
-    add_compiled(carried[COMPILED], target)
+    if PLATFORMS[target]:
+        add_compiled(carried[COMPILED], target)
     remove_unused()
-    size = sum(path.stat().st_size for path in LIBS.rglob("*") if path.is_file())
-    print(f"client/bundled/libs: {len(carried)} packages for {target}, {size / 1e6:.1f} MB")
+    size = sum(
+        path.stat().st_size
+        for folder in (LIBS, COMPILED_LIBS)
+        for path in folder.rglob("*")
+        if path.is_file()
+    )
+    print(f"client/bundled: {len(carried)} packages for {target}, {size / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

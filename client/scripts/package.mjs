@@ -38,6 +38,7 @@ if (bundle.status !== 0) {
 rmSync(STAGE, { recursive: true, force: true });
 const SHIPPED = {
     'client/dist/extension.js': 'client/dist/extension.js',
+    'client/bundled/compiled': 'client/bundled/compiled',
     'client/bundled/libs': 'client/bundled/libs',
     'client/bundled/tool': 'client/bundled/tool',
     'client/l10n': 'client/l10n',

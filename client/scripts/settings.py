@@ -33,7 +33,12 @@ OF_THE_CLIENT: tuple[tuple[str, Json, str, dict[str, str]], ...] = (
     ),
     (
         "importStrategy",
-        {"type": "string", "enum": ["useBundled", "fromEnvironment"], "default": "useBundled", "scope": "window"},
+        {
+            "type": "string",
+            "enum": ["useBundled", "fromEnvironment"],
+            "default": "useBundled",
+            "scope": "window",
+        },
         "Which gradguard runs.",
         {
             "useBundled": "The one that comes with the extension.",
@@ -54,7 +59,12 @@ OF_THE_CLIENT: tuple[tuple[str, Json, str, dict[str, str]], ...] = (
     ),
     (
         "logLevel",
-        {"type": "string", "enum": ["error", "warning", "info", "debug"], "default": "info", "scope": "window"},
+        {
+            "type": "string",
+            "enum": ["error", "warning", "info", "debug"],
+            "default": "info",
+            "scope": "window",
+        },
         "How much the server writes to the log.",
         {},
     ),
@@ -62,7 +72,11 @@ OF_THE_CLIENT: tuple[tuple[str, Json, str, dict[str, str]], ...] = (
         "trace.server",
         {"type": "string", "enum": ["off", "messages", "verbose"], "default": "off", "scope": "window"},
         "Writes the messages between the editor and the server to the log.",
-        {"off": "Nothing.", "messages": "The name of each message.", "verbose": "Each message with its content."},
+        {
+            "off": "Nothing.",
+            "messages": "The name of each message.",
+            "verbose": "Each message with its content.",
+        },
     ),
 )
 """Key without prefix, schema, description, description of each choice."""
@@ -75,17 +89,29 @@ def shape(name: str, option: Option) -> Json:
         case Kind.BOOL:
             return {"type": "boolean", "default": default_of(name)}
         case Kind.CHOICE:
-            return {"type": "string", "enum": [value for value, _ in option.choices], "default": default_of(name)}
+            return {
+                "type": "string",
+                "enum": [value for value, _ in option.choices],
+                "default": default_of(name),
+            }
         case Kind.VERSION:
             return {"type": "string", "pattern": VERSION_PATTERN, "default": default_of(name)}
         case Kind.STRINGS:
             return {**strings, "default": list(default_of(name))}
         case Kind.RULES:
-            return {"type": "array", "items": {"type": "string", "examples": selectors()}, "default": [], "uniqueItems": True}
+            return {
+                "type": "array",
+                "items": {"type": "string", "examples": selectors()},
+                "default": [],
+                "uniqueItems": True,
+            }
         case Kind.LEVELS:
             level = {"type": "string", "enum": [value for value, _ in option.choices]}
             level["enumDescriptions"] = [meaning for _, meaning in option.choices]
-            known = {rule.code: {**level, "description": f"{rule.name}: {rule.summary}"} for rule in catalogue().rules}
+            known = {
+                rule.code: {**level, "description": f"{rule.name}: {rule.summary}"}
+                for rule in catalogue().rules
+            }
             return {"type": "object", "properties": known, "additionalProperties": level, "default": {}}
         case Kind.RULES_BY_GLOB:
             return {"type": "object", "additionalProperties": strings, "default": {}}
@@ -110,7 +136,11 @@ def configuration() -> tuple[Json, dict[str, str]]:
         properties[f"gradguard.{key}"] = schema
 
     for name, option in sorted(options().items(), key=lambda pair: not pair[1].editor_only):
-        choices = {value: sentence(meaning) for value, meaning in option.choices} if option.kind is Kind.CHOICE else {}
+        choices = (
+            {value: sentence(meaning) for value, meaning in option.choices}
+            if option.kind is Kind.CHOICE
+            else {}
+        )
         add(option.editor_key, {**shape(name, option), "scope": "resource"}, option.doc, choices)
     for key, schema, doc, choices in OF_THE_CLIENT:
         add(key, dict(schema), doc, choices)
@@ -132,7 +162,9 @@ def main(check: bool) -> int:
     korean: Json = json.loads(KOREAN.read_text(encoding="utf-8"))
     manifest["contributes"]["configuration"] = section
     english = {key: text for key, text in english.items() if not key.startswith("config.")} | texts
-    problems = [f"{KOREAN.name}: {key} is missing ({text})" for key, text in english.items() if key not in korean]
+    problems = [
+        f"{KOREAN.name}: {key} is missing ({text})" for key, text in english.items() if key not in korean
+    ]
     problems += [f"{KOREAN.name}: {key} is not used" for key in korean if key not in english]
     for path, value in ((MANIFEST, manifest), (ENGLISH, english)):
         if path.read_text(encoding="utf-8") == dump(value):

@@ -4,7 +4,7 @@
 export const plain = text => text.replaceAll('\u00a0', ' ');
 
 /** Waits until `probe` gives something true; the message tells what was last seen. */
-export async function until(what, probe, { patience = 40_000, every = 150 } = {}) {
+export async function until(what, probe, { patience = 60_000, every = 150 } = {}) {
     const end = Date.now() + patience;
     let last;
     for (;;) {
@@ -23,6 +23,9 @@ export async function until(what, probe, { patience = 40_000, every = 150 } = {}
     }
 }
 
+/** An element that is being drawn anew is asked again rather than waited for. */
+const SOON = { timeout: 5_000 };
+
 export function hands(page) {
     const editor = page.locator('.editor-instance .monaco-editor').first();
     const lines = editor.locator('.view-lines').first();
@@ -37,6 +40,8 @@ export function hands(page) {
                     .sort((a, b) => parseFloat(a.style.top) - parseFloat(b.style.top))
                     .map(line => line.textContent)
                     .join('\n'),
+                undefined,
+                SOON,
             ),
         );
 
@@ -63,7 +68,7 @@ export function hands(page) {
                 return { x, y, width, height };
             }
             return undefined;
-        }, word);
+        }, word, SOON);
 
     const palette = async (key, typed) => {
         const input = page.locator('.quick-input-widget input[type="text"]');

@@ -55,7 +55,7 @@ export async function run({ wb, check, shots }) {
 
     await check('the hover tells why', async () => {
         await wb.closePanel();
-        await wb.click('import torch');
+        await wb.caretOn('import torch');
         const hover = await wb.hover('mul_', 'GG101');
         assert.match(hover, /sigmoid/);
         await shots('hover');

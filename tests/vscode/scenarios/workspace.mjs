@@ -42,6 +42,11 @@ export async function run({ wb, check }) {
     await check('a script runs under the monitor in a terminal', async () => {
         await wb.open('one.py');
         await wb.command('gradguard: Run with Monitor');
-        await until('the report', async () => /GG101/.test(await page.locator('.xterm-rows').innerText()), { patience: 90_000 });
+        await until('the report', async () => (await page.locator('.xterm-rows').allInnerTexts()).some(text => /watched \d+ operators/.test(text)), { patience: 120_000 });
+    });
+
+    await check('what the monitor saw stands beside what was read', async () => {
+        await wb.closePanel();
+        await until('both findings of the script', async () => (await wb.problems()).filter(row => row.includes('GG101') && row.includes('[Ln 5')).length >= 3);
     });
 }
