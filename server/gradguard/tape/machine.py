@@ -243,6 +243,8 @@ def write(
         done.kind, done.place = "step", run.step_site
     done.order = run.tick()
     done.iterations = run.iterations()
+    if kind in ("op", "augmented", "setitem") and run.functions:
+        _note_argument(run, target, done)
     done.maker = maker
     if target.grad_owner is not None and not isinstance(expr, ast.Name):
         gradient_overwritten(run, target, place)
