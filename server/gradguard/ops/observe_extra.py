@@ -270,6 +270,16 @@ EXTRA: dict[str, Make] = {
         ]
         + [((_x(2, 4, 8), _x(2, 4, 8), _x(2, 4, 8)), k) for k in ({}, {"attn_mask": _x(4, 4)})]
     ),
+    **{
+        f"{head}.cov": lambda: [
+            ((x,), {"correction": c, **f, **a})
+            for x in (_x(3, 4), _x(4))
+            for c in (0, 1)
+            for f in ({}, {"fweights": _i(1, 2, 1, 2)})
+            for a in ({}, {"aweights": _x(4)})
+        ]
+        for head in ("torch", "Tensor")
+    },
     "torch.nonzero": lambda: [((_x(),), {}), ((_x(),), {"as_tuple": True}), ((_x(4),), {"as_tuple": False})],
     "Tensor.nonzero": lambda: [((_x(),), {}), ((_x(),), {"as_tuple": True}), ((_x(4),), {"as_tuple": False})],
     "torch.gru_cell": lambda: [((_x(2, 3), _x(2, 4), _x(12, 3), _x(12, 4), _x(12), _x(12)), {})],
