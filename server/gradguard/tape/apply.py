@@ -137,7 +137,9 @@ def _writable(
     fact = WriteFact(
         name, place, machine.source_text(expr) or tensor.bound_name, kind, True, run.statement, maker=maker
     )
-    if machine.check_write(run, tensor, machine.requires(run, (tensor, *inputs)), fact, sure is True):
+    itself = any(one is not tensor and one.memory is tensor.memory for one in inputs)
+    needs = machine.requires(run, (tensor, *inputs))
+    if machine.check_write(run, tensor, needs, fact, sure is True, itself=itself):
         return True
     holders.note(run, tensor, place, inputs, maker)
     return False
@@ -267,6 +269,15 @@ def _result_of_aliases(
     return _result(run, op, form, role, bound, place, node, needs, name, None)
 
 
+def _untracked(run: Run, of: Tensor, place: Place, node: Node | None, needs: Tri) -> Tensor:
+    """`unsafe_split` and its like: the same memory, but to autograd a tensor of its own."""
+    made = run.tensor(place, memory=of.memory)
+    made.dtype, made.device, made.contiguous = of.dtype, of.device, None
+    if needs is not False:
+        made.node, made.requires_grad, made.leaf = node, needs, False if needs else None
+    return made
+
+
 def _result(
     run: Run,
     op: Op,
@@ -286,6 +297,8 @@ def _result(
         source = bound.tensors(alias.of)
         if source:
             of = source[index] if index is not None and len(source) > 1 else source[0]
+            if name.startswith("unsafe_"):
+                return _untracked(run, of, place, node, needs)
             view = machine.make_view(run, of, name, place, multi=alias.multi, sure=sure)
             shapes.result_dtype(op.name, view, bound.values)
             if len(source) > 1:

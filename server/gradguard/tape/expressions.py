@@ -40,6 +40,9 @@ def lookup(run: Run, frame: Frame, name: str) -> Value:
 def assign_name(run: Run, frame: Frame, name: str, value: Value, node: ast.AST) -> None:
     """Bind a name; tensors remember where they were last bound, for messages."""
     home = frame.outer_names.get(name, frame)
+    if isinstance(value, Tensor) and home.variables.get(name) is value:
+        # `h -= 1` on a tensor gives the name the same tensor again: nothing new is bound.
+        return
     if run.loops and name in home.variables:
         lifetime.replaced(run, home.variables[name], value)
     home.variables[name] = value

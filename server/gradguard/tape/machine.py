@@ -236,7 +236,10 @@ def write(
     fact = WriteFact(op, place, text, kind, counted, run.statement, maker=maker)
     if kind != "step" and run.step_site is None:
         note(run, target, place, sources, maker)
-    if checked and not check_write(run, target, requires(run, (target, *sources)), fact, certain, part):
+    itself = any(one.memory is target.memory for one in sources)
+    if checked and not check_write(
+        run, target, requires(run, (target, *sources)), fact, certain, part, itself=itself
+    ):
         return False
     done = Write(place, op, target, counted, certain and target.alias_sure, kind, run.statement, via=text)
     if run.step_site is not None and kind != "step":
@@ -282,7 +285,14 @@ def _note_argument(run: Run, target: Tensor, done: Write) -> None:
 
 
 def check_write(
-    run: Run, target: Tensor, needs: Tri, fact: WriteFact, certain: bool, part: Tensor | None = None
+    run: Run,
+    target: Tensor,
+    needs: Tri,
+    fact: WriteFact,
+    certain: bool,
+    part: Tensor | None = None,
+    *,
+    itself: bool = False,
 ) -> bool:
     """Whether torch lets this write pass; emits the refusal where it does not.
 
@@ -299,7 +309,8 @@ def check_write(
     if target.inference and not run.modes.inference:
         return refuse("inference", target.inference is True, target.created)
     if overlap and fact.kind not in ("step", "numpy") and fact.op not in OVERLAP_ALLOWED:
-        return refuse("expanded", overlap is True and target.alias_sure, target.created)
+        # Copying memory onto itself is no write at all, which torch sees before it looks for overlap.
+        return refuse("expanded", overlap is True and not itself and target.alias_sure, target.created)
     if needs is False or run.modes.grad is False or run.modes.inference:
         return True
     sure = needs is True and target.alias_sure
