@@ -97,7 +97,7 @@ def read(code: str) -> tuple[tuple[Found, ...], int, str]:
 
 def examine(code: str, seed: int = 0) -> Case:
     """Judges and reads one program in this process; imports torch."""
-    from tests.fuzz.culprit import culprits
+    from tests.fuzz.culprit import culprits, needed
     from tests.fuzz.verdict import judge, seed_quickly
 
     seed_quickly()
@@ -107,6 +107,9 @@ def examine(code: str, seed: int = 0) -> Case:
         # Gradients differ though nothing is written: an op that saves a tensor before it fills it.
         verdict = replace(verdict, outcome="discard")
     found, limits, crash = read(code) if verdict.outcome != "discard" else ((), 0, "")
+    told = {line for f in found if f.counts for line in range(f.line, f.end_line + 1)}
+    if verdict.rule == "GG101" and told and not told & lines:
+        lines |= needed(code, verdict, told)
     return Case(
         seed,
         code,

@@ -11,11 +11,13 @@ from typing import Any
 from torch import nn
 
 from tests.fuzz.carried import Trail, binds, noted
-from tests.fuzz.verdict import PATH, Verdict, judge, run
+from tests.fuzz.verdict import PATH, Verdict, calling_lines, judge, run
 
 Edit = Callable[[ast.stmt], ast.stmt]
 
 NO_WRITE = frozenset({"requires_grad_", "detach_"})
+TAKING_A_FLAG = frozenset({"alpha_dropout", "celu", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "feature_alpha_dropout", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish", "relu", "relu6", "selu", "silu", "threshold"})  # fmt: skip
+"""Functions with a parameter `inplace`, which is true for whatever is truthy."""
 LIBRARIES = ("F", "torch", "nn", "nn.init", "nn.utils", "torch.nn.functional", "torch.nn.init")
 
 
@@ -38,7 +40,22 @@ def culprits(code: str, verdict: Verdict) -> set[int]:
         # The same backward may go through a freed graph as well.
         return found | program.carried(statements)
     found |= _at(program.tree, verdict.line)
+    if verdict.rule == "GG107":
+        # The call that hands an inference tensor to the op that must save it is as good a place.
+        found |= {line for caller in calling_lines(code) for line in _at(program.tree, caller)}
     return found | program.carried([]) if verdict.rule == "GG203" else found
+
+
+def needed(code: str, verdict: Verdict, lines: Iterable[int]) -> set[int]:
+    """Those of the lines with a write that belongs to a smallest set of writes which still raises.
+
+    Finer than `culprits`, where a write is also what makes an op save something.
+    """
+    program = Program(code)
+    statements = program.writers()
+    wanted = set(lines)
+    asked = [s for s in statements if wanted & _lines([s])]
+    return _lines(s for s in asked if program.needed(s, statements, verdict))
 
 
 def _silent(program: Program, statements: list[ast.stmt]) -> set[int]:
@@ -101,6 +118,19 @@ class Program:
         others = [s for s in statements if s is not statement]
         after = run(self.compiled(others, _neutral), names=HELPERS)[0]
         return after.outcome == "raises" and after.rule == verdict.rule
+
+    def needed(self, statement: ast.stmt, statements: list[ast.stmt], verdict: Verdict) -> bool:
+        """Whether the write is left over when others are silenced, one by one, as long as the error comes."""
+
+        def raises(silenced: list[ast.stmt]) -> bool:
+            after = run(self.compiled(silenced, _neutral), names=HELPERS)[0]
+            return after.outcome == "raises" and after.rule == verdict.rule
+
+        silenced: list[ast.stmt] = []
+        for other in reversed(statements):
+            if other is not statement and raises([*silenced, other]):
+                silenced.append(other)
+        return not raises([*silenced, statement])
 
     def carried(self, statements: list[ast.stmt]) -> set[int]:
         """Lines that carry a freed graph into the backward that raises, when these statements write nothing."""
@@ -171,22 +201,9 @@ def _inplace(node: ast.Call) -> bool:
         return True
     if any(k.arg in ("out", "inplace") for k in node.keywords) and not (name[:1].isupper()):
         return True
-    if name in (
-        "dropout",
-        "leaky_relu",
-        "elu",
-        "celu",
-        "relu",
-        "selu",
-        "rrelu",
-        "threshold",
-        "hardtanh",
-        "alpha_dropout",
-        "feature_alpha_dropout",
-        "dropout1d",
-        "dropout2d",
-        "dropout3d",
-    ) and any(isinstance(a, ast.Constant) and a.value is True for a in node.args):
+    if name in TAKING_A_FLAG and any(
+        not isinstance(a, ast.Constant) or a.value is True for a in node.args[1:]
+    ):
         return True
     return name.endswith("_") and not name.endswith("__") and name not in NO_WRITE
 

@@ -20,7 +20,7 @@ from tests.fuzz.loops import PASSES, LoopCase
 from tests.oracle.pool import Died, Pool
 
 BATCH = 100
-SECONDS_A_BATCH = 240.0
+SECONDS_A_BATCH = 1200.0
 SECONDS_TO_SHRINK = 240.0
 
 

@@ -21,7 +21,7 @@ FILES = sorted(FIXTURES.glob("*.py"))
 def cases() -> Iterator[dict[Path, Case]]:
     pool = Pool(1)
     codes = [MARK.sub("", path.read_text("utf-8")) for path in FILES]
-    answer: list[Case] = pool.call("tests.fuzz.compare:examine_all", timeout=120.0, codes=codes)
+    answer: list[Case] = pool.call("tests.fuzz.compare:examine_all", timeout=600.0, codes=codes)
     yield dict(zip(FILES, answer))
     pool.close()
 

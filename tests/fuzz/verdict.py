@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import random
 import signal
+import traceback
 import types
 import warnings
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ from tests.oracle.programs import Gradients, as_array, describe, gradients_recor
 
 PATH = "program.py"
 SECONDS = 2.0
-"""No grown program needs more than a few milliseconds."""
+"""Processor time; no grown program needs more than a few milliseconds."""
 Outcome = Literal["raises", "silent", "ok", "discard"]
 
 
@@ -115,24 +116,37 @@ def run(
     return (replace(verdict, lucky=True) if saved.changed else verdict), gradients.found
 
 
+def calling_lines(code: str) -> set[int]:
+    """Every line of the program in the traceback of its error."""
+    torch.default_generator.manual_seed(0)
+    try:
+        with time_limit(SECONDS), redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(compile(code, PATH, "exec"), {"__name__": "__main__"})
+    except Exception as error:
+        frames = traceback.walk_tb(error.__traceback__)
+        return {line for frame, line in frames if frame.f_code.co_filename == PATH}
+    return set()
+
+
 class TooLong(BaseException):
     """The program did not end in time."""
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raises TooLong in the main thread when the time is over."""
+    """Raises TooLong in the main thread after so much processor time; other work on the machine does not count."""
 
     def stop(*_: object) -> None:
         raise TooLong
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def judge(code: str | types.CodeType, names: dict[str, Any] | None = None) -> Verdict:
