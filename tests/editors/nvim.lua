@@ -37,7 +37,7 @@ local function run()
   api.nvim_exec_autocmds('FileType', { buffer = buf, group = 'nvim.lsp.enable' })
 
   local client
-  check('the server starts', vim.wait(20000, function()
+  check('the server starts', vim.wait(90000, function()
     client = vim.lsp.get_clients({ name = 'gradguard', bufnr = buf })[1]
     return client ~= nil and client.initialized
   end, 20))
@@ -49,7 +49,7 @@ local function run()
     return vim.tbl_filter(function(d) return d.code == 'GG101' end, vim.diagnostic.get(buf))
   end
 
-  check('the finding arrives', vim.wait(20000, function() return #found() == 1 end, 20), #vim.diagnostic.get(buf))
+  check('the finding arrives', vim.wait(90000, function() return #found() == 1 end, 20), #vim.diagnostic.get(buf))
   local d = found()[1]
   -- Neovim counts bytes; the emoji takes four and the accent two.
   check('it stands under the write', d and line(d.lnum):sub(d.col + 1, d.end_col) == 'a.mul_(2)',
@@ -59,7 +59,7 @@ local function run()
   api.nvim_win_set_cursor(0, { 5, d.col + 1 })
   vim.lsp.buf.hover()
   local float
-  vim.wait(10000, function()
+  vim.wait(60000, function()
     for _, w in ipairs(api.nvim_list_wins()) do
       if api.nvim_win_get_config(w).relative ~= '' then float = w end
     end
@@ -74,26 +74,26 @@ local function run()
   end
 
   act('Ignore GG101')
-  check('ignoring it writes the comment behind the emoji', vim.wait(10000, function()
+  check('ignoring it writes the comment behind the emoji', vim.wait(60000, function()
     return line(4) == TEXT[5] .. '  # gradguard: ignore[GG101]'
   end, 20), line(4))
-  check('and silences it', vim.wait(10000, function() return #found() == 0 end, 20))
+  check('and silences it', vim.wait(60000, function() return #found() == 0 end, 20))
   api.nvim_buf_set_lines(buf, 4, 5, false, { TEXT[5] })
-  check('without the comment it is back', vim.wait(10000, function() return #found() == 1 end, 20))
+  check('without the comment it is back', vim.wait(60000, function() return #found() == 1 end, 20))
 
   act('out of place')
-  check('the quick fix rewrites the line', vim.wait(15000, function() return line(4) == 's = "😋é"; a = a.mul(2)' end, 20), line(4))
-  check('and the finding is gone', vim.wait(10000, function() return #found() == 0 end, 20))
+  check('the quick fix rewrites the line', vim.wait(60000, function() return line(4) == 's = "😋é"; a = a.mul(2)' end, 20), line(4))
+  check('and the finding is gone', vim.wait(60000, function() return #found() == 0 end, 20))
 
   -- Half-typed code elsewhere takes nothing away and adds nothing.
   api.nvim_buf_set_lines(buf, 4, 5, false, { TEXT[5] })
-  vim.wait(10000, function() return #found() == 1 end, 20)
+  vim.wait(60000, function() return #found() == 1 end, 20)
   api.nvim_buf_set_lines(buf, 6, 6, false, { 'b = torch.exp(' })
   vim.wait(1000, function() return false end, 50)
   check('an open bracket below leaves it alone', #found() == 1, #found())
 
   client:stop()
-  check('the server stops', vim.wait(10000, function() return client:is_stopped() end, 50))
+  check('the server stops', vim.wait(60000, function() return client:is_stopped() end, 50))
   vim.fn.delete(dir, 'rf')
 end
 

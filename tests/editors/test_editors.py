@@ -27,7 +27,7 @@ def run(command: list[str], home: pathlib.Path, **more: str) -> subprocess.Compl
         **more,
     }
     return subprocess.run(
-        command, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=180, check=False
+        command, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=400, check=False
     )
 
 

@@ -18,7 +18,7 @@ from gradguard.source.lines import LineIndex
 ROOT = pathlib.Path(__file__).parents[2]
 TOY = [sys.executable, str(ROOT / "tests" / "lsp" / "toy_server.py")]
 REAL = [sys.executable, "-m", "gradguard", "server"]
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 _numbers = itertools.count()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.lsp.editor import ROOT, TOY, environment
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 class Raw:
