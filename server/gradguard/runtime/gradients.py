@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gradguard.runtime.session import Session
 
 MOST_SITES = 4
+MOST_LISTED = 8
 MOST_LEAVES = 20_000
 FEWEST_STEPS = 2
 Parameter = torch.nn.Parameter
@@ -254,6 +255,7 @@ class Gradients:
                     what, number = by_place.get(cut.place, (cut.what, 0))
                     by_place[cut.place] = (what, number + 1)
         related: list[tuple[Where, str]] = [(optimizer.site.inner, "the optimizer steps here")]
+        notes = (f"without gradient: {_listed([o for _, o in missing])}",)
         lines_of_guards: set[tuple[str, int]] = set()
         for key, _ in missing:
             for site in self.without_grad.get(key, ()):
@@ -263,15 +265,19 @@ class Gradients:
                     lines_of_guards.add((place.path, guard))
         if by_place:
             place, (what, _) = max(by_place.items(), key=lambda item: item[1][1])
-            told = self._missing(place, f"{what} cuts the graph: {count}.", related)
+            told = self._missing(place, f"{what} cuts the graph: {count}.", related, notes)
         elif lines_of_guards:
             for guarded in sorted(lines_of_guards):
-                told = self._missing(guarded, f"Parameters are used without grad here: {count}.", related)
+                told = self._missing(
+                    guarded, f"Parameters are used without grad here: {count}.", related, notes
+                )
         if not told:
-            self._missing(optimizer.site.inner, f"{count}: no backward reaches them.", [])
+            self._missing(optimizer.site.inner, f"{count}: no backward reaches them.", [], notes)
 
-    def _missing(self, where: Where, message: str, related: list[tuple[Where, str]]) -> bool:
-        self.session.findings.add("GG205", where, message, Severity.WARNING, related)
+    def _missing(
+        self, where: Where, message: str, related: list[tuple[Where, str]], notes: tuple[str, ...]
+    ) -> bool:
+        self.session.findings.add("GG205", where, message, Severity.WARNING, related, notes)
         return True
 
     def _report_unowned(self, owned: set[int]) -> None:
@@ -297,6 +303,16 @@ class Gradients:
                 f"backward computes gradients for {count} parameters of this call that no optimizer owns.",
                 Severity.INFORMATION,
             )
+
+
+def _listed(owned: list[Owned]) -> str:
+    """Positions and shapes of parameters, in the order of the optimizer."""
+    words = []
+    for each in owned[:MOST_LISTED]:
+        parameter = each.reference()
+        shape = "" if parameter is None else f" {tuple(parameter.shape)}"
+        words.append(f"parameter {each.position}{shape}")
+    return ", ".join(words) + (", ..." if len(owned) > MOST_LISTED else "")
 
 
 def _with_grad(value: Any) -> list[Any]:

@@ -30,6 +30,7 @@ MOST_SAMPLES = 2_000
 MOST_SHARE = 0.05
 MOST_LEVELS = 4
 MOST_HOLDERS = 50
+MOST_ASKED = 3
 
 
 @dataclass(slots=True)
@@ -209,7 +210,7 @@ class Growth:
 
     def _see_stored(self, group: list[tuple[Record, Any]]) -> bool:
         """Tensors of one place from many pulses: whether a container stores them, rather than a graph."""
-        container = _common_container([out for _, out in group[:3]])
+        container = _common_container([out for _, out in group[:MOST_ASKED]])
         if container is None:
             return False
         records = [record for record, _ in group]
@@ -344,15 +345,18 @@ def _common_container(tensors: list[Any]) -> Any:
     reached: list[dict[int, Any]] = [{} for _ in tensors]
     for _ in range(MOST_LEVELS):
         for index, layer in enumerate(layers):
-            own = {id(tensors), id(layer), id(layers), id(reached), *map(id, layers), *map(id, reached)}
-            above: list[Any] = []
-            own.add(id(above))
-            for item in layer[:MOST_HOLDERS]:
-                for holder in gc.get_referrers(item):
-                    if id(holder) not in own and id(holder) not in reached[index] and _may_hold(holder):
-                        above.append(holder)
-                        reached[index][id(holder)] = holder
-            layers[index] = above
+            # One pass over all objects of the process for the whole layer.
+            holders = gc.get_referrers(*layer)
+            own = {id(holders), id(tensors), id(layer), id(layers), id(reached)}
+            own.update(map(id, layers), map(id, reached))
+            above = [
+                holder
+                for holder in holders
+                if id(holder) not in own and id(holder) not in reached[index] and _may_hold(holder)
+            ]
+            del holders
+            reached[index].update((id(holder), holder) for holder in above)
+            layers[index] = above[:MOST_HOLDERS]
         for number in set.intersection(*(set(found) for found in reached)):
             if _is_container(reached[0][number]):
                 return reached[0][number]
