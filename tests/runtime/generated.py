@@ -70,10 +70,11 @@ def compare_batch(seeds: list[int], lines: bool) -> tuple[dict[str, int], list[D
             elif lines:
                 try:
                     right = culprits(text, verdict)
+                    together = _gone_without(text, verdict, set(named))
                 except TooLong:
                     # A variant of the program has no end, or the machine is busy: no second opinion then.
                     continue
-                if _gone_without(text, verdict, set(named)):
+                if together:
                     # No one line is the fault alone: without all the named ones the error goes.
                     right = set()
                 if verdict.rule in ("GG203", "GG205"):
