@@ -127,7 +127,7 @@ def build(only: str = "", jobs: int = 2) -> Table:
     disagreements = [(m.op.name, text) for m in made for text in m.disagreements]
     unresolved, idle = generate_corrections.unresolved(disagreements, corrections)
     if not only:
-        ops = generate_corrections.apply(ops, corrections)
+        ops, modules = generate_corrections.apply(ops, modules, corrections)
     grouped = generate_groups.groups(ops)
     ops = generate_groups.share_formulas(ops, grouped)
     problems = [f"disagreement without an entry: {text}" for text in unresolved]

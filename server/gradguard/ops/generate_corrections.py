@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gradguard.ops import codec
-from gradguard.ops.model import Op
+from gradguard.ops.model import Form, ModuleRow, Op
 
 FILE = Path(__file__).parent / "corrections.json"
 
@@ -36,6 +36,8 @@ class Change:
     """Positions of the forms; None means all."""
     set: dict[str, Any]
     reason: str
+    unsure: bool = False
+    """What the form saves is left open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,12 @@ def load(path: Path = FILE) -> Corrections:
             )
         resolved.append(Resolved(**entry))
     for index, entry in enumerate(raw["changes"]):
-        if not {"names", "set", "reason"} <= set(entry) <= {"names", "forms", "set", "reason"}:
+        if not {"names", "set", "reason"} <= set(entry) <= {"names", "forms", "set", "reason", "unsure"}:
             raise ValueError(f"{path}: changes[{index}]: expected names, set, reason; got {sorted(entry)}")
         forms = tuple(entry["forms"]) if "forms" in entry else None
-        changes.append(Change(tuple(entry["names"]), forms, entry["set"], entry["reason"]))
+        changes.append(
+            Change(tuple(entry["names"]), forms, entry["set"], entry["reason"], entry.get("unsure", False))
+        )
     additions = []
     for index, entry in enumerate(raw["additions"]):
         if set(entry) != {"name", "like", "reason"}:
@@ -94,20 +98,20 @@ def _about(resolved: Resolved, name: str, text: str) -> bool:
     return fnmatch.fnmatchcase(name, resolved.names) and text.startswith(resolved.about)
 
 
-def apply(ops: list[Op], corrections: Corrections) -> list[Op]:
-    """The ops with the changes made. Raises ValueError naming a change whose op or form does not exist."""
-    by_name = {op.name: op for op in ops}
+def apply(
+    ops: list[Op], modules: list[ModuleRow], corrections: Corrections
+) -> tuple[list[Op], list[ModuleRow]]:
+    """The rows with the changes made. Raises ValueError naming a change whose row does not exist."""
+    by_name: dict[str, Op] = {op.name: op for op in ops}
+    by_class: dict[str, ModuleRow] = {row.name: row for row in modules}
     for change in corrections.changes:
         for name in change.names:
-            if name not in by_name:
+            if name in by_name:
+                by_name[name] = replace(by_name[name], forms=_changed(by_name[name].forms, change))
+            elif name in by_class:
+                by_class[name] = replace(by_class[name], forms=_changed(by_class[name].forms, change))
+            else:
                 raise ValueError(f"{FILE}: no row {name!r} to change")
-            op = by_name[name]
-            positions = range(len(op.forms)) if change.forms is None else change.forms
-            forms = list(op.forms)
-            for position in positions:
-                row = codec.encode_form(forms[position]) | change.set | {"source": "corrected"}
-                forms[position] = codec.decode_form(row)
-            by_name[name] = replace(op, forms=tuple(forms))
     for addition in corrections.additions:
         if addition.name in by_name or addition.like not in by_name:
             raise ValueError(
@@ -117,4 +121,14 @@ def apply(ops: list[Op], corrections: Corrections) -> list[Op]:
             replace(f, source="corrected", unobserved=addition.reason) for f in by_name[addition.like].forms
         ]
         by_name[addition.name] = Op(addition.name, forms=tuple(forms))
-    return list(by_name.values())
+    return list(by_name.values()), list(by_class.values())
+
+
+def _changed(forms: tuple[Form, ...], change: Change) -> tuple[Form, ...]:
+    out = list(forms)
+    for position in range(len(forms)) if change.forms is None else change.forms:
+        row = codec.encode_form(forms[position]) | change.set | {"source": "corrected"}
+        if change.unsure:
+            row["saves"] = [[saved[0], ["?"]] for saved in row.get("saves", ())]
+        out[position] = codec.decode_form(row)
+    return tuple(out)
