@@ -15,6 +15,9 @@ from gradguard.rules.repair import rewritten, written
 from gradguard.tape.domain import Place
 from gradguard.tape.events import RefusedWrite
 
+_ELEMENTWISE = frozenset(
+    {"add_", "sub_", "mul_", "div_", "pow_", "exp_", "relu_", "sigmoid_", "tanh_", "clamp_"}
+)
 _EXPANDING = ("expand", "expand_as", "broadcast_to")
 
 
@@ -90,7 +93,9 @@ def _own_memory(context: Context, event: RefusedWrite) -> list[FixPlan]:
     ):
         return []
     # Through a part of it the write may well be allowed, and meant for all who share it.
-    whole = event.certain and not isinstance(written(event.write), ast.Subscript)
+    # Only elementwise ops are sure to be refused: `tril_` and its like write overlapping memory unasked.
+    elementwise = event.write.kind == "augmented" or event.write.op in _ELEMENTWISE
+    whole = event.certain and elementwise and not isinstance(written(event.write), ast.Subscript)
     return context.plan(
         "clone",
         "Give it memory of its own: clone where it is expanded",
