@@ -36,7 +36,12 @@ def without_grad(context: Context, event: UnusedGraph) -> list[FixPlan]:
     chosen = loops[0] if loops else around[-1] if around else None
     if not isinstance(chosen, _WRAPPED):
         return []
-    return context.plan("no-grad", TITLE, safe if chosen in quiet else Applicability.UNSAFE, chosen, place)
+    # A single statement of a loop that trains is too close to what is trained to be changed unasked.
+    trains = not loops and any(
+        isinstance(node, (ast.For, ast.While)) and _differentiates(node) for node in within
+    )
+    sure = chosen in quiet and not trains
+    return context.plan("no-grad", TITLE, safe if sure else Applicability.UNSAFE, chosen, place)
 
 
 def _around(tree: ast.Module, node: ast.AST) -> list[ast.stmt]:
@@ -84,10 +89,13 @@ def _written_later(context: Context, around: ast.stmt) -> bool:
 
 def _needed(context: Context, around: ast.stmt) -> bool:
     """Whether a backward goes through anything recorded there, or the statement differentiates itself."""
-    for part in ast.walk(around):
-        if part in context.analysis.needed:
-            return True
-        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
-            if part.func.attr in _DIFFERENTIATES:
-                return True
-    return False
+    return _differentiates(around) or any(part in context.analysis.needed for part in ast.walk(around))
+
+
+def _differentiates(around: ast.stmt) -> bool:
+    return any(
+        isinstance(part, ast.Call)
+        and isinstance(part.func, ast.Attribute)
+        and part.func.attr in _DIFFERENTIATES
+        for part in ast.walk(around)
+    )
