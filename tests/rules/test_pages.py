@@ -13,7 +13,7 @@ from gradguard.check.settings import Level, Settings
 from gradguard.ide.hover import why_it_matters
 from gradguard.ide.pages import page, stem
 from tests.marks import disagreement, expected, findings
-from tests.oracle import Program, judge_many, measure
+from tests.oracle import Program, Verdict, judge_many, measure
 from tests.rules.pages import BLOCK, FOLDER, HEADINGS, KINDS, Page, english, read, translations
 
 PAGES = [read(path) for path in english()]
@@ -91,7 +91,7 @@ def test_checker_agrees(rule_page: Page) -> None:
 def test_torch_agrees(rule_page: Page) -> None:
     """Examples do what the page declares, repaired ones do not; the n-th repairs the n-th example."""
     examples, repaired = rule_page.programs("Example"), rule_page.programs("Use instead")
-    bad, good = judge_many([Program(code) for code in examples]), judge_many([Program(c) for c in repaired])
+    bad, good = _judged(examples), _judged(repaired)
     assert [verdict.outcome for verdict in good] == ["ok"] * len(good), good
     if rule_page.runtime == "raises":
         assert [verdict.outcome for verdict in bad] == ["raises"] * len(bad), bad
@@ -109,6 +109,11 @@ def test_torch_agrees(rule_page: Page) -> None:
                 assert any(more > less for more, less in zip(kept(code), kept(better_code)))
             case "sync":
                 assert reads(code) > reads(better_code)
+
+
+def _judged(programs: list[str]) -> list[Verdict]:
+    """Patient: the page about compiled code loads the compiler."""
+    return judge_many([Program(code, timeout=180) for code in programs])
 
 
 def _matches(quoted: str, error: str) -> bool:
