@@ -55,6 +55,8 @@ def apply(
     if run.rewritten:
         _read_again(run, inputs, place)
     cuts = _cuts(run, inputs, bound)
+    # A view made under no_grad still belongs to its base: nothing is cut off there.
+    hidden = {cut for cut in cuts if run.modes.grad is False and cut in run.cuts_under.values()}
     node: Node | None = None
     if needs is not False:
         node = machine.record(
@@ -84,8 +86,10 @@ def apply(
     if cuts:
         written = {tensor.number for tensor, _, _ in targets}
         for tensor in tensors_in(result):
-            if tensor.number not in written:
+            if tensor.number not in written and machine.requires_grad(run, tensor) is False:
                 tensor.cuts = tensor.cuts | cuts
+            elif tensor.number not in written:
+                tensor.cuts = tensor.cuts | (cuts - hidden)
     if node is not None:
         _save_results(run, node, form, bound, result, place)
     return result

@@ -262,7 +262,7 @@ def _atom(run: Run, atom: tuple[str, str, object], bound: Bound, source: Tensor 
             return shapes.memory_fact(name, source, bound.values, op.name if op else "")
         if unknown(bound.values.get(name)):
             return both(run.modes.grad, None)
-        return machine.requires(run, bound.tensors(name))
+        return machine.receives(run, bound.tensors(name))
     if name.endswith(".ndim"):
         ranks = {len(t.shape) if t.shape is not None else None for t in bound.tensors(name[:-5])}
         if len(ranks) != 1 or None in ranks:

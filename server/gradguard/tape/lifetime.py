@@ -354,7 +354,8 @@ def _broken(run: Run) -> None:
         starved = [
             t
             for t in cut.leaves.values()
-            if (t.number in owned or not run.optimizers) and t.number not in run.accumulated
+            if (t.number in owned or (not run.optimizers and cut.how != "no_grad"))
+            and t.number not in run.accumulated
         ]
         key = (cut.how, cut.place.node)
         if not starved or key in reported or any(t.requires_grad is not True for t in starved):

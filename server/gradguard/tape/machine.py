@@ -41,6 +41,22 @@ def requires_grad(run: Run, tensor: Tensor) -> Tri:
     return either(tensor.requires_grad, base.requires_grad)
 
 
+def receives(run: Run, tensors: Iterable[Tensor]) -> Tri:
+    """Whether one of the tensors gets a gradient, as `should_compute_output` asks.
+
+    A view made under no_grad requires grad with its base, but has neither history nor a gradient of its own:
+    ops on it are recorded, what its gradient would need is not kept.
+    """
+    return both(run.modes.grad, either(*[_own(tensor) for tensor in tensors]))
+
+
+def _own(tensor: Tensor) -> Tri:
+    base = tensor.base
+    if base is not None and tensor.view_version != tensor.counter.value:
+        return base.requires_grad
+    return tensor.requires_grad
+
+
 def current_node(run: Run, tensor: Tensor, place: Place) -> Node | None:
     """The tensor's grad_fn now, as `VariableHooks::grad_fn` finds it.
 
@@ -103,7 +119,7 @@ def record(
     )
     likely = certain
     for tensor in inputs:
-        needs = requires_grad(run, tensor)
+        needs = _own(tensor)
         if needs is False or tensor.dtype in NOT_DIFFERENTIABLE:
             continue
         likely = likely or needs is True or tensor.likely or tensor.root.likely

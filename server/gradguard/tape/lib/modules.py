@@ -75,7 +75,7 @@ def fill(run: Run, made: Instance, path: str, call: Call) -> None:
             made.attributes[key] = None
         else:
             buffer = run.tensor(call.place)
-            buffer.bound_name = key
+            buffer.bound_name, buffer.device = key, "cpu"
             made.attributes[key] = buffer
 
 
@@ -99,7 +99,7 @@ def new_parameter(run: Run, place: Place, name: str) -> Tensor:
     made = run.tensor(place)
     made.parameter = True
     made.requires_grad = True
-    made.dtype = "float32"
+    made.dtype, made.device = "float32", "cpu"
     made.source = "parameter"
     made.bound_name = name
     return made
