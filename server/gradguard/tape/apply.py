@@ -142,7 +142,8 @@ def _writable(
         name, place, machine.source_text(expr) or tensor.bound_name, kind, True, run.statement, maker=maker
     )
     itself = any(one is not tensor and one.memory is tensor.memory for one in inputs)
-    needs = machine.requires(run, (tensor, *inputs))
+    # An op without a derivative asks nothing of what it writes.
+    needs = machine.requires(run, (tensor, *inputs)) if inputs else False
     if machine.check_write(run, tensor, needs, fact, sure is True, itself=itself):
         return True
     holders.note(run, tensor, place, inputs, maker)
@@ -321,7 +322,7 @@ def _result(
     roles = [param.name for param in form.params if param.kind in (Kind.TENSOR, Kind.TENSORS)]
     roles += [name for name in form.differentiable if name.startswith("self.")]
     tensors = [tensor for name in roles for tensor in bound.tensors(name)]
-    shapes.like(made, tensors, differentiable=role not in form.nondifferentiable)
+    shapes.like(op.name, made, tensors, differentiable=role not in form.nondifferentiable)
     shapes.result_dtype(op.name, made, bound.values)
     shape = (
         sizes.result_shape(op, form, bound.values, bool(op.inplace_of), bound.module)

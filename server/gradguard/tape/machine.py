@@ -353,8 +353,11 @@ def check_write(
     return True
 
 
-OVERLAP_ALLOWED = frozenset({"zero_", "fill_", "zeros_", "ones_", "constant_"})
-"""Writes that give every element the same value: torch lets them pass on overlapping memory."""
+OVERLAP_ALLOWED = frozenset({
+    "zero_", "fill_", "zeros_", "ones_", "constant_", "fill_diagonal_", "index_fill_", "masked_fill_", "tril_", "triu_",
+    "conj_physical_", "resize_", "resize_as_", "set_", "squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_",
+})  # fmt: skip
+"""Writes that torch lets pass on overlapping memory, as seen for every in-place method of torch 2.13 on an expanded tensor."""
 
 
 def _maybe_leaf(target: Tensor) -> bool:

@@ -35,7 +35,14 @@ def cast_target(method: str) -> str | None:
     return _DTYPES.get(method) if method != "char" else "int8"
 
 
-def like(made: Tensor, tensors: list[Tensor], *, differentiable: bool) -> None:
+_KEEP_INTEGERS = frozenset({
+    "add", "sub", "mul", "neg", "abs", "clamp", "cat", "stack", "where", "gather", "index_select", "clone", "sum", "prod", "cumsum", "max",
+    "min", "maximum", "minimum", "sort", "roll", "flip", "repeat", "tile", "radd", "rsub", "rmul", "masked_fill", "getitem", "index",
+    "bitwise_not", "invert", "logical_not", "and", "or", "xor", "to", "contiguous", "floordiv", "mod", "squeeze", "unsqueeze", "scatter",
+})  # fmt: skip
+
+
+def like(op: str, made: Tensor, tensors: list[Tensor], *, differentiable: bool) -> None:
     """Facts a fresh result takes from its tensor arguments."""
     if not tensors:
         return
@@ -45,6 +52,9 @@ def like(made: Tensor, tensors: list[Tensor], *, differentiable: bool) -> None:
         floating = [t for t in tensors if t.floating is not False]
         dtypes = {t.dtype for t in floating or tensors}
         made.dtype = dtypes.pop() if len(dtypes) == 1 else None
+        if not floating and made.dtype is not None and op.rpartition(".")[2].strip("_") not in _KEEP_INTEGERS:
+            # `sin` of integers is floating, `neg` of integers is not: where it is not known it stays open.
+            made.dtype = None
 
 
 def result_dtype(op: str, made: Tensor, values: dict[str, Value]) -> None:
