@@ -89,6 +89,9 @@ def parse(text: str, line: int) -> tuple[list[ast.stmt], ParseError | None]:
         at = getattr(error, "lineno", None) or line
         last = line + count_lines(text) - 1
         message = getattr(error, "msg", None) or str(error) or type(error).__name__
+        if isinstance(error, UnicodeError):
+            # Python's own words count from the start of the piece, which is nobody's concern.
+            message = "half of a surrogate pair cannot be encoded"
         return [], ParseError(min(max(at, line), last), message, line, last)
 
 

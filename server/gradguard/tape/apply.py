@@ -307,7 +307,7 @@ def _result(
             view = machine.make_view(run, of, name, place, multi=alias.multi, sure=sure)
             shapes.result_dtype(op.name, view, bound.values)
             if len(source) > 1:
-                layout.one_of(op.name, view, source, of)
+                layout.one_of(op.name, view, source, of, bound.values.get("indexing") or "ij")
             elif index is None:
                 layout.view(op.name, view, bound.values, source[0])
             else:

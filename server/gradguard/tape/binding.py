@@ -96,7 +96,7 @@ def bind(form: Form, call: Call) -> tuple[Bound | None, bool]:
             rest = call.args[index:]
             if (param.kind is Kind.INTS and rest and all(accepts_int(item) for item in (value, *rest))) or (
                 param.variadic
-                and param.kind is Kind.TENSORS
+                and param.kind in (Kind.TENSORS, Kind.ANY)
                 and rest
                 and not isinstance(value, (ListV, TupleV))
             ):

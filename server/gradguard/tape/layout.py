@@ -224,7 +224,18 @@ def _selected(name: str, values: Values, sizes: Shape, steps: Shape) -> tuple[Sh
     return ((*sizes[:dim], length, *sizes[dim + 1 :]), steps) if isinstance(length, int) else None
 
 
-def one_of(op: str, made: Tensor, tensors: list[Tensor], of: Tensor) -> None:
+def _grid(made: Tensor, shapes: list[Shape | None], at: int, of: Tensor, indexing: str) -> None:
+    """The grid of one axis: every other axis repeats it."""
+    if any(shape is None or len(shape) != 1 for shape in shapes) or of.strides is None:
+        return
+    sizes = [shape[0] for shape in shapes if shape is not None]
+    steps = [of.strides[0] if index == at else 0 for index in range(len(sizes))]
+    if indexing == "xy" and len(sizes) > 1:
+        sizes[0], sizes[1], steps[0], steps[1] = sizes[1], sizes[0], steps[1], steps[0]
+    lay_out(made, tuple(sizes), tuple(steps))
+
+
+def one_of(op: str, made: Tensor, tensors: list[Tensor], of: Tensor, indexing: Value = "ij") -> None:
     """One of the views that an op on a list of tensors makes, one of each."""
     made.strides, made.contiguous, made.shape = None, None, None
     made.expanded = of.expanded
@@ -233,6 +244,9 @@ def one_of(op: str, made: Tensor, tensors: list[Tensor], of: Tensor) -> None:
     made.expanded = None
     shapes = [known(tensor) for tensor in tensors]
     own = known(of)
+    if "meshgrid" in op:
+        _grid(made, shapes, tensors.index(of), of, str(indexing))
+        return
     wanted = (
         strides.broadcast(*[shape for shape in shapes if shape is not None]) if None not in shapes else None
     )

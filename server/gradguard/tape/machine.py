@@ -290,13 +290,10 @@ def _note_argument(run: Run, target: Tensor, done: Write) -> None:
     function, frame = run.functions[-1], run.frames[-1]
     if function.owner is not None or function.name.endswith("_") or isinstance(function.node, ast.Lambda):
         return
-    arguments = function.node.args
-    names = [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-    for name in names:
-        passed = frame.variables.get(name)
+    for passed in frame.given:
         held = passed.tensor if isinstance(passed, Sym) else passed
         if isinstance(held, Tensor) and held.root is target.root:
-            run.emit(ArgumentWrite(done.place, False, done.via or name, done.op, function.name))
+            run.emit(ArgumentWrite(done.place, False, done.via or held.bound_name, done.op, function.name))
             return
 
 

@@ -92,6 +92,11 @@ def list_length(op: str, values: dict[str, Value]) -> int | None:
             count = values.get(key)
             if isinstance(count, int):
                 return min(count, size) if isinstance(size, int) and name == "chunk" else count
+    if name == "tensor_split" and isinstance(values.get("indices"), int):
+        count = values["indices"]
+        return count if isinstance(count, int) else None
+    if name == "tensor_split" and isinstance(values.get("indices"), (ListV, TupleV)):
+        return len(values["indices"].items) + 1
     for key in ("split_size", "split_sizes", "split_size_or_sections", "indices"):
         sizes = values.get(key)
         if isinstance(sizes, (ListV, TupleV)):
