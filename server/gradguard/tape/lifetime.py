@@ -346,16 +346,20 @@ def _owned(optimizer: Instance) -> list[Tensor]:
     return tensors_in(groups) if groups is not None else []
 
 
+DELIBERATE = frozenset({"no_grad", "detach", "data"})
+"""Ways to leave the graph on purpose: a mistake only where an optimizer waits for the gradient."""
+
+
 def _broken(run: Run) -> None:
     """Parameters that an optimizer holds and that no backward ever reaches, cut off on their way to a loss."""
     owned = {p.number for optimizer in run.optimizers for p in _owned(optimizer)}
     reported: set[tuple[str, ast.AST]] = set()
     for cut, loss in run.lost.items():
+        meant = not run.optimizers and cut.how in DELIBERATE
         starved = [
             t
             for t in cut.leaves.values()
-            if (t.number in owned or (not run.optimizers and cut.how != "no_grad"))
-            and t.number not in run.accumulated
+            if (t.number in owned or not (run.optimizers or meant)) and t.number not in run.accumulated
         ]
         key = (cut.how, cut.place.node)
         if not starved or key in reported or any(t.requires_grad is not True for t in starved):
