@@ -46,7 +46,7 @@ def run_main(argv: list[str], files: dict[str, str]) -> Ran:
 
 
 def run_pytest(files: dict[str, str]) -> tuple[int, str]:
-    """Exit code and output of pytest on some test files, with the plugin."""
+    """Exit code and output of pytest on some test files, with the plugin that installing gradguard gives it."""
     import pytest
 
     folder = Path(tempfile.mkdtemp(prefix="gradguard-plugin-"))
@@ -55,8 +55,6 @@ def run_pytest(files: dict[str, str]) -> tuple[int, str]:
         (folder / name).write_text(text)
     out = io.StringIO()
     arguments = [
-        "-p",
-        "gradguard.runtime.pytest_plugin",
         "-p",
         "no:cacheprovider",
         "-q",
