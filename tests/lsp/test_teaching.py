@@ -167,7 +167,8 @@ async def test_korean() -> None:
         await editors.stop(started)
 
 
-async def test_what_a_run_saw_is_shown_until_the_file_changes(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("told", [".gradguard/last-run.json", ".gradguard"])
+async def test_what_a_run_saw_is_shown_until_the_file_changes(tmp_path: pathlib.Path, told: str) -> None:
     text = "import torch\nx = torch.ones(3)\n"
     file = tmp_path / "train.py"
     file.write_text(text)
@@ -190,7 +191,7 @@ async def test_what_a_run_saw_is_shown_until_the_file_changes(tmp_path: pathlib.
         (tmp_path / ".gradguard").mkdir()
         seen = tmp_path / ".gradguard" / "last-run.json"
         seen.write_text(json.dumps(run))
-        changed = lsp.FileEvent(seen.as_uri(), lsp.FileChangeType.Created)
+        changed = lsp.FileEvent((tmp_path / told).as_uri(), lsp.FileChangeType.Created)
         started.client.workspace_did_change_watched_files(lsp.DidChangeWatchedFilesParams([changed]))
         await started.until(lambda: started.client.diagnostics[uri], "the observed finding")
         (found,) = started.client.diagnostics[uri]

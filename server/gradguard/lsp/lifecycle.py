@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-WATCHED = ("**/*.py", f"**/{PYPROJECT}", f"**/{observed.NAME}".replace(os.sep, "/"))
+LAST_RUN = (os.path.dirname(observed.NAME), observed.NAME)
+"""The folder as well: of a file made at once in a new folder, editors on Linux often hear of the folder only."""
+WATCHED = ("**/*.py", f"**/{PYPROJECT}", *(f"**/{name}".replace(os.sep, "/") for name in LAST_RUN))
 PARENT_SECONDS = 3.0
 SETTINGS_SECONDS = 3.0
 """How long the client may take to tell its settings before its documents are checked without."""
@@ -124,7 +126,7 @@ def register(server: Server) -> None:
             _tell_problems(server)
             server.settings_changed()
             return
-        if any(path.endswith(observed.NAME) for path in paths) and session.observed.load(
+        if any(path.endswith(LAST_RUN) for path in paths) and session.observed.load(
             session.configuration.folders
         ):
             session.refresh()
