@@ -6,8 +6,10 @@ frozen, so they can be cached, compared and sent between threads.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 
 class Severity(str, Enum):
@@ -59,6 +61,15 @@ class Span:
     end_line: int
     end_column: int
 
+    def plain(self) -> dict[str, int]:
+        """As the JSON reports have it."""
+        return {
+            "line": self.line,
+            "column": self.column,
+            "end_line": self.end_line,
+            "end_column": self.end_column,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Related:
@@ -105,6 +116,23 @@ class Finding:
         """The one order in which findings are shown everywhere."""
         return (self.path, self.span, self.code, self.message)
 
+    def plain(self, shown: Callable[[str], str] = str) -> dict[str, Any]:
+        """As the JSON reports have it, all but the fixes. `shown` gives the path that a reader sees."""
+        return {
+            "file": shown(self.path),
+            "code": self.code,
+            "name": self.name,
+            "severity": self.severity.value,
+            "certainty": self.certainty.value,
+            **self.span.plain(),
+            "message": self.message,
+            "related": [
+                {"file": shown(each.path), **each.span.plain(), "message": each.message}
+                for each in self.related
+            ],
+            "notes": list(self.notes),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Limit:
@@ -113,3 +141,7 @@ class Limit:
     path: str
     span: Span
     message: str
+
+    def plain(self, shown: Callable[[str], str] = str) -> dict[str, Any]:
+        """As the JSON reports have it."""
+        return {"file": shown(self.path), **self.span.plain(), "message": self.message}

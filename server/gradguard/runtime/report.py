@@ -127,14 +127,15 @@ def content_hash(path: str) -> str:
 
 def document(report: RunReport, root: Path) -> dict[str, Any]:
     """The JSON of `gradguard check`; paths are relative to `root` where they lie below it."""
+
+    def below(path: str) -> str:
+        return shown(path, root)
+
     return {
         "version": __version__,
         "torch": report.torch,
-        "findings": [_finding(f, root) for f in report.findings],
-        "limits": [
-            {"file": shown(limit.path, root), **_place(limit.span), "message": limit.message}
-            for limit in report.limits
-        ],
+        "findings": [{**each.plain(below), "fixes": []} for each in report.findings],
+        "limits": [each.plain(below) for each in report.limits],
         "errors": [],
     }
 
@@ -208,32 +209,6 @@ def shown(path: str, root: Path) -> str:
         return str(absolute.relative_to(root))
     except ValueError:
         return str(absolute)
-
-
-def _finding(finding: Finding, root: Path) -> dict[str, Any]:
-    return {
-        "file": shown(finding.path, root),
-        "code": finding.code,
-        "name": finding.name,
-        "severity": finding.severity.value,
-        "certainty": finding.certainty.value,
-        **_place(finding.span),
-        "message": finding.message,
-        "related": [
-            {"file": shown(r.path, root), **_place(r.span), "message": r.message} for r in finding.related
-        ],
-        "notes": list(finding.notes),
-        "fixes": [],
-    }
-
-
-def _place(span: Span) -> dict[str, int]:
-    return {
-        "line": span.line,
-        "column": span.column,
-        "end_line": span.end_line,
-        "end_column": span.end_column,
-    }
 
 
 def text_report(report: RunReport, root: Path | None = None) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from gradguard import __version__
 from gradguard.cli.result import Edits, Outcome
-from gradguard.findings import Finding, Limit, Span
+from gradguard.findings import Finding
 
 
 def render(outcome: Outcome) -> str:
@@ -22,7 +22,7 @@ def document(outcome: Outcome) -> dict[str, Any]:
         "version": __version__,
         "torch": outcome.torch,
         "findings": findings,
-        "limits": [_limit(each) for each in outcome.limits],
+        "limits": [each.plain() for each in outcome.limits],
         "errors": [
             {"file": each.path, "line": each.line or None, "message": each.message}
             for each in outcome.troubles
@@ -32,36 +32,13 @@ def document(outcome: Outcome) -> dict[str, Any]:
 
 def _finding(finding: Finding, edits: tuple[Edits | None, ...]) -> dict[str, Any]:
     return {
-        "file": finding.path,
-        "code": finding.code,
-        "name": finding.name,
-        "severity": finding.severity.value,
-        "certainty": finding.certainty.value,
-        **_place(finding.span),
-        "message": finding.message,
-        "related": [
-            {"file": each.path, **_place(each.span), "message": each.message} for each in finding.related
-        ],
-        "notes": list(finding.notes),
+        **finding.plain(),
         "fixes": [
             {
                 "title": fix.title,
                 "applicability": fix.applicability.value,
-                "edits": [{**_place(span), "text": text} for span, text in known or ()],
+                "edits": [{**span.plain(), "text": text} for span, text in known or ()],
             }
             for fix, known in zip(finding.fixes, edits)
         ],
-    }
-
-
-def _limit(limit: Limit) -> dict[str, Any]:
-    return {"file": limit.path, **_place(limit.span), "message": limit.message}
-
-
-def _place(span: Span) -> dict[str, int]:
-    return {
-        "line": span.line,
-        "column": span.column,
-        "end_line": span.end_line,
-        "end_column": span.end_column,
     }
