@@ -105,7 +105,7 @@ class _Path:
 
 
 @dataclass(slots=True)
-class _Work:
+class Work:
     """What the entries of one file share."""
 
     source: Source
@@ -139,7 +139,7 @@ def analyse(source: Source, table: Table, files: Files, previous: Analysis | Non
     previous: the analysis of an earlier version of the same file; entries all of whose code is still there (the
     very same nodes, as `Source` keeps them) are taken from it. The answer is that of a run without it.
     """
-    work = _Work(source, table, files, {source.path: source})
+    work = Work(source, table, files, {source.path: source})
     whole = reuse.surroundings(source.tree.body)
     around = reuse.surroundings([statement for statement in source.tree.body if _defines(statement)])
     old: dict[object, Record] = {}
@@ -157,10 +157,10 @@ def analyse(source: Source, table: Table, files: Files, previous: Analysis | Non
         records[key] = known
         return known
 
-    entered = set(take("script", source.tree, lambda run: _script(run, work)).entered)
-    for name, owner, node in _functions(source.tree):
-        if node not in entered and node not in records and not _stub(node):
-            entered |= take(node, node, _entry(work, name, owner)).entered
+    entered = set(take("script", source.tree, lambda run: run_script(run, work)).entered)
+    for name, owner, node in functions_in(source.tree):
+        if node not in entered and node not in records and not is_stub(node):
+            entered |= take(node, node, function_entry(work, name, owner)).entered
     events = _unique(event for record in records.values() for event in record.events)
     limits = dict.fromkeys(limit for record in records.values() for limit in record.limits)
     sharing: dict[ast.AST, Sharing] = {}
@@ -196,7 +196,7 @@ def _named_devices(text: str) -> set[str]:
     return {"accelerator"} if _ACCELERATOR.search(text) else set()
 
 
-def _explore(work: _Work, body: Callable[[Run], None], node: ast.AST) -> Record:
+def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
     """Run an entry along its paths and keep each event once, certain only if every surviving path has it."""
     # A script's loops and calls are its own; a function that nobody calls is one of many in its file.
     budget = [MAX_STEPS if node is work.source.tree else MAX_FUNCTION_STEPS]
@@ -260,7 +260,7 @@ RERAISE = False
 """Set by tests and tools that want an engine fault to surface."""
 
 
-def _limit(work: _Work, node: ast.AST, message: str) -> Limit:
+def _limit(work: Work, node: ast.AST, message: str) -> Limit:
     body = getattr(node, "body", None)
     at = node if hasattr(node, "lineno") else (body[0] if body else None)
     span = work.source.span(at) if at is not None else Span(1, 1, 1, 1)
@@ -323,7 +323,7 @@ def _unique(events: Iterable[Event]) -> list[Event]:
     return list(found.values())
 
 
-def _script(run: Run, work: _Work) -> None:
+def run_script(run: Run, work: Work) -> None:
     """The file's top level, as `python file.py` runs it."""
     namespace = Namespace(
         work.source.path,
@@ -347,7 +347,7 @@ def _check_functions(run: Run, frame: Frame) -> None:
             autograd.check_backward(run, cls, frame)
 
 
-def _definitions(run: Run, work: _Work) -> Frame:
+def _definitions(run: Run, work: Work) -> Frame:
     """The file's top level as an import runs it, for its definitions; as new for each path."""
     if work.definitions is None:
         first = Run(work.table, Oracle(), [MAX_STEPS], work.namespace, SHARED_NUMBERS, home=work.source.path)
@@ -370,7 +370,7 @@ SHARED_NUMBERS = 1_000_000
 """Numbers of values made by shared definitions, out of the way of those that an entry makes."""
 
 
-def _run_definitions(run: Run, work: _Work) -> Frame:
+def _run_definitions(run: Run, work: Work) -> Frame:
     namespace = Namespace(
         work.source.path, "module", {"__name__": "module", "__file__": work.source.path}, work.source.tree
     )
@@ -395,7 +395,7 @@ def _defines(statement: ast.stmt) -> bool:
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def _functions(tree: ast.Module) -> list[tuple[str, str, Function]]:
+def functions_in(tree: ast.Module) -> list[tuple[str, str, Function]]:
     """(name, class, node) of each function and method, those that are called from outside first."""
     found: list[tuple[str, str, Function]] = []
     pending: list[tuple[str, list[ast.stmt]]] = [("", tree.body)]
@@ -414,7 +414,8 @@ def _functions(tree: ast.Module) -> list[tuple[str, str, Function]]:
 _LAST = frozenset({"__init__", "__repr__", "__len__", "__str__", "extra_repr"})
 
 
-def _stub(node: Function) -> bool:
+def is_stub(node: Function) -> bool:
+    """Whether a function does nothing, apart from its docstring."""
     body = (
         node.body[1:]
         if isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
@@ -427,7 +428,9 @@ def _stub(node: Function) -> bool:
     )
 
 
-def _entry(work: _Work, name: str, owner: str) -> Callable[[Run], None]:
+def function_entry(work: Work, name: str, owner: str) -> Callable[[Run], None]:
+    """A function or method called as from outside, with symbolic arguments; `owner` is its class, or empty."""
+
     def body(run: Run) -> None:
         frame = _definitions(run, work)
         holder = frame.variables.get(owner) if owner else None

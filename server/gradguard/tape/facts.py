@@ -89,14 +89,14 @@ def facts(
     only: run nothing but this function, with symbolic arguments: quick, but its callers are not known.
     """
     found = Facts()
-    work = entry._Work(source, table, files, {source.path: source})
+    work = entry.Work(source, table, files, {source.path: source})
     entered: set[ast.AST] = set()
     if only is None:
-        entered = _explore(work, lambda run: entry._script(run, work), found, cancelled)
-    for name, owner, node in entry._functions(source.tree):
+        entered = _explore(work, lambda run: entry.run_script(run, work), found, cancelled)
+    for name, owner, node in entry.functions_in(source.tree):
         wanted = node is only if only is not None else node not in entered
-        if wanted and not entry._stub(node) and len(found.read) < MAX_FACTS:
-            entered |= _explore(work, entry._entry(work, name, owner), found, cancelled)
+        if wanted and not entry.is_stub(node) and len(found.read) < MAX_FACTS:
+            entered |= _explore(work, entry.function_entry(work, name, owner), found, cancelled)
     return found
 
 
@@ -117,7 +117,7 @@ class _Trace(dict[ast.AST, Tensor]):
 
 
 def _explore(
-    work: entry._Work, body: Callable[[Run], None], found: Facts, cancelled: Callable[[], bool]
+    work: entry.Work, body: Callable[[Run], None], found: Facts, cancelled: Callable[[], bool]
 ) -> set[ast.AST]:
     queue: list[tuple[bool, ...]] = [()]
     budget = [MAX_STEPS]
