@@ -415,7 +415,7 @@ _LAST = frozenset({"__init__", "__repr__", "__len__", "__str__", "extra_repr"})
 
 
 def is_stub(node: Function) -> bool:
-    """Whether a function does nothing, apart from its docstring."""
+    """Whether a function does nothing or only raises, apart from its docstring."""
     body = (
         node.body[1:]
         if isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
