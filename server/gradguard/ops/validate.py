@@ -32,30 +32,33 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     seed = secrets.randbelow(2**31) if options.seed is None else options.seed
     print(f"torch {torch.__version__}, seed {seed}")
-    failures = 0
+    changes: list[str] = []
     if not options.rows_only and not options.only:
-        failures += _same_as_generated(options.jobs)
-    failures += _rows_hold(options.only, seed, options.jobs)
-    return 1 if failures else 0
+        changes = _changed_by_the_generator(options.jobs)
+    wrong = _rows_hold(options.only, seed, options.jobs)
+    for line in changes:
+        print(line)
+    return 1 if wrong or changes else 0
 
 
-def _same_as_generated(jobs: int) -> int:
+def _changed_by_the_generator(jobs: int) -> list[str]:
+    """What to say of the difference between the committed data and newly generated data; empty when there is none."""
     version = ".".join(torch.__version__.split(".")[:2])
     path = generate.DATA / f"{version}.jsonl"
     committed = path.read_text(encoding="utf-8")
     made = generate.text_for(version, jobs)
     if made == committed:
         print(f"{path.name} is what the generator gives")
-        return 0
+        return []
     changes = list(
         difflib.unified_diff(
             committed.splitlines(), made.splitlines(), "committed", "generated", lineterm="", n=0
         )
     )
-    print(f"{path.name} differs from what the generator gives, {len(changes)} lines:")
-    for line in changes[:40]:
-        print(line[:300])
-    return 1
+    return [
+        f"{path.name} differs from what the generator gives, {len(changes)} lines:",
+        *(line[:300] for line in changes[:40]),
+    ]
 
 
 def _rows_hold(only: str, seed: int, jobs: int) -> int:
@@ -63,22 +66,24 @@ def _rows_hold(only: str, seed: int, jobs: int) -> int:
     _SEED[0] = seed
     wrong = claims = confirmed = 0
     why_not: list[str] = []
+    said: list[str] = []
     for name, verdict, error in generate_run.over(names, check, jobs):
         if verdict is None:
-            print(f"{name}: not checked: {error.splitlines()[0][:160]}")
+            said.append(f"{name}: not checked: {error.splitlines()[0][:160]}")
             continue
         claims += verdict.claims
         confirmed += bool(verdict.claims and not verdict.wrong)
         if verdict.why_not:
             why_not.append(f"{name}: {verdict.why_not}")
-        for text in verdict.wrong[:5]:
-            print(f"{name}: {text}")
+        said += [f"{name}: {text}" for text in verdict.wrong[:5]]
         wrong += bool(verdict.wrong)
-    print(
-        f"{confirmed} of {len(names)} rows confirmed ({claims} statements), {wrong} wrong, {len(why_not)} not observable:"
-    )
     for text in why_not:
         print(f"  {text}")
+    for text in said:
+        print(text)
+    print(
+        f"{confirmed} of {len(names)} rows confirmed ({claims} statements), {wrong} wrong, {len(why_not)} not observable (above)"
+    )
     return wrong
 
 
