@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -71,3 +73,80 @@ def test_what_did_not_change_is_taken() -> None:
     again = analyse(Source("program.py", "\n".join(last), source), table.load(), NO_FILES, first)
     taken = [key for key, record in again.records.items() if first.records.get(key) is record]
     assert len(taken) > len(again.records) / 2
+
+
+USES = """
+def uses(x):
+    y = x.exp()
+    {use}
+    y.sum().backward()
+
+
+def other(x):
+    y = x.sigmoid()
+    y += 1
+    y.sum().backward()
+"""
+TOPS = [
+    # (top level before, top level after, what a function does with it)
+    ("SCALE = 1", "SCALE = torch.ones(3)", "y = y * SCALE; SCALE.add_(1)"),
+    ("WRITES = False", "WRITES = True", "y.add_(1) if WRITES else None"),
+    ("a = torch.ones(3); b = torch.ones(3)", "a = torch.ones(3); b = a", "z = (y * a).sum(); b.add_(1); z.backward()"),
+    ("held = [1]", "held = [1, 2]", "y.add_(1) if len(held) > 1 else None"),
+    ("box = {'w': 0}", "box = {'w': 1}", "y.add_(1) if box['w'] else None"),
+    ("pass", "len = lambda x: 0", "y.add_(1) if len('ab') == 0 else None"),
+    ("def f(t): return t.exp()\nm = f", "def f(t): return t.exp_()\nm = f", "m(y)"),
+    ("def f(): return 0\nn = f()", "def f(): return 1\nn = f()", "y.add_(1) if n else None"),
+    ("def f(t, write=False): y = t.add_(1) if write else t", "def f(t, write=True): y = t.add_(1) if write else t", "f(y)"),
+    ("class C:\n    n = 0\nc = C()", "class C:\n    n = 1\nc = C()", "y.add_(1) if c.n else None"),
+    ("class B:\n    def g(self, t): return t\nclass C(B): pass", "class B:\n    def g(self, t): return t.add_(1)\nclass C(B): pass", "C().g(y)"),
+    ("class C(torch.nn.Module):\n    def forward(self, t): return t", "class C:\n    def __call__(self, t): return t.add_(1)", "C()(y)"),
+    ("mode = torch.no_grad()", "mode = torch.enable_grad()", "\n    with mode:\n        y.add_(1)"),
+    ("from torch import exp as op", "from torch import exp_ as op", "op(y)"),
+    ("p = torch.ones(3)", "p = torch.ones(3, requires_grad=True)", "p.add_(1)"),
+    ("x0 = print()\np = torch.ones(3)", "p = torch.ones(3)", "p.requires_grad_(); p.add_(1)"),
+    ("if True:\n    k = 0", "if True:\n    k = 1", "y.add_(1) if k else None"),
+    ("k = 0\nh = lambda t: t", "k = 0\nh = lambda t: t.add_(1)", "h(y)"),
+    ("import a.b", "import a.b\na = 1", "y.add_(1) if a == 1 else None"),
+    ("z = [[0]]\nw = z[0]", "z = [[0]]\nw = [0]", "w.append(1); y.add_(1) if len(z[0]) > 1 else None"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "use"), TOPS)
+def test_what_the_top_level_changes_is_seen_and_nothing_else_is_done_again(
+    before: str, after: str, use: str
+) -> None:
+    rows = table.load()
+
+    def text(top: str) -> str:
+        return "import torch\n" + top + "\n" + USES.replace("{use}", use)
+
+    unrelated = "unrelated = 1\n" + text(before)
+    for first, second in (
+        (text(before), text(after)),
+        (text(after), text(before)),
+        (text(before), unrelated),
+    ):
+        source = Source("program.py", first)
+        old = analyse(source, rows, NO_FILES)
+        source = Source("program.py", second, source)
+        warm = analyse(source, rows, NO_FILES, old)
+        assert shown(warm) == shown(analyse(source, rows, NO_FILES)), (first, second)
+        names = {node.name: node for node in source.tree.body if isinstance(node, ast.FunctionDef)}
+        taken = {key for key, record in warm.records.items() if old.records.get(key) is record}
+        assert names["other"] in taken
+        # What writes a global's own memory looks at all of them: another may share it.
+        if second == unrelated and not re.search(r"\b(SCALE|[bp])\.\w+_\(", use):
+            assert names["uses"] in taken
+
+
+def test_the_programs_on_top_levels_tell_old_and_new_apart() -> None:
+    rows = table.load()
+    apart = 0
+    for before, after, use in TOPS:
+        answers = []
+        for top in (before, after):
+            source = Source("program.py", "import torch\n" + top + "\n" + USES.replace("{use}", use))
+            answers.append([each.message for each in registry.findings(analyse(source, rows, NO_FILES))])
+        apart += answers[0] != answers[1]
+    assert apart >= len(TOPS) - 4

@@ -214,7 +214,7 @@ def _class_piece(text: str, line: int, before: Piece | None = None) -> Piece | N
     if all(member.errors for member in found):
         return None
     if any(member.errors for member in found):
-        free = {id(member): member for member in known.values()}
+        free = {id(member): member for member in old if member.errors or known.get(member.text) is member}
         found = [_remembered(member, found, old, free, parts.header, line) for member in found]
     body = [statement for member in found for statement in member.body]
     node.body = body
@@ -273,9 +273,12 @@ def _remembered(
     before = _counterpart(piece, now, window)
     if before is None or before.good is None:
         return piece
-    fits = before.line == piece.line and before.lines <= piece.lines
-    if fits and before.body and free.pop(id(before), None) is not None:
-        return replace(piece, body=before.body, good=before.good)
+    last = piece.line + piece.lines - 1
+    if before.body and free.pop(id(before), None) is not None:
+        stays = moved_piece(before, piece.line - before.line).body
+        for statement in stays:
+            clamp(statement, last)
+        return replace(piece, body=stays, good=before.good)
     if header:
         again = _member(header, count_lines(header), line, piece.line, before.good)
         body, wrong = list(again.body), bool(again.errors)
@@ -284,7 +287,6 @@ def _remembered(
         wrong = error is not None
     if wrong:
         return piece
-    last = piece.line + piece.lines - 1
     for statement in body:
         clamp(statement, last)
     return replace(piece, body=tuple(body), good=before.good)

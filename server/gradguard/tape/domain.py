@@ -80,6 +80,8 @@ class Memory:
 
     writes: list[Write] = field(default_factory=list)
     numpy: bool = False
+    shared: bool = False
+    """Made by definitions that all entries of a file share."""
     outside: bool = False
     """Came from a caller, so that somebody else may hold it too."""
     kept: Place | None = None

@@ -29,7 +29,7 @@ from gradguard.tape.events import (
     SavedTensorMutated,
     SecondBackward,
 )
-from gradguard.tape.frame import Frame, Namespace
+from gradguard.tape.frame import Frame, Globals, Namespace
 from gradguard.tape.holders import NOBODY, Sharing
 from gradguard.tape.lib import autograd, torchlib
 from gradguard.tape.path import (
@@ -80,6 +80,7 @@ class Analysis:
     around: reuse.Surroundings = ()
     whole: reuse.Surroundings = ()
     table: Table | None = None
+    definitions: Definitions | None = None
 
     def span(self, place: Place) -> Span:
         """Where a place is, in code points from 1."""
@@ -96,6 +97,35 @@ class Record:
     devices: frozenset[str]
     sharing: dict[ast.AST, Sharing]
     needed: frozenset[ast.AST] = frozenset()
+    read: frozenset[str] = frozenset()
+    """Globals of the file whose values it asked for."""
+
+
+@dataclass(slots=True)
+class Definitions:
+    """What a file's top level defines: made once, and put back for each entry that is a function."""
+
+    frame: Frame
+    namespaces: dict[str, Namespace]
+    """Imported files."""
+    entered: frozenset[ast.AST]
+    devices: frozenset[str]
+    snapshot: Snapshot
+    used: bool = False
+    functions_changed: bool = False
+    """An entry changed the mode of a function after its definition."""
+
+    def restore(self) -> None:
+        """Put everything back as the top level left it."""
+        if self.used:
+            self.snapshot.restore(functions=self.functions_changed)
+            self.used = self.functions_changed = False
+
+    @property
+    def variables(self) -> Globals:
+        """The file's globals."""
+        assert isinstance(self.frame.variables, Globals)
+        return self.frame.variables
 
 
 @dataclass(slots=True)
@@ -112,14 +142,7 @@ class Work:
     table: Table
     files: Files
     sources: dict[str, Source]
-    definitions: Frame | None = None
-    """The file's top level, run once for all entries that are functions."""
-    namespaces: dict[str, Namespace] = field(default_factory=dict)
-    """Imported files, as that run left them."""
-    snapshot: Snapshot | None = None
-    functions_changed: bool = False
-    """The last entry changed the mode of a function after its definition."""
-    devices: frozenset[str] = frozenset()
+    definitions: Definitions | None = None
 
     def namespace(self, name: str, level: int, from_path: str) -> Namespace | None:
         """An imported workspace module, not yet executed."""
@@ -142,17 +165,29 @@ def analyse(source: Source, table: Table, files: Files, previous: Analysis | Non
     work = Work(source, table, files, {source.path: source})
     whole = reuse.surroundings(source.tree.body)
     around = reuse.surroundings([statement for statement in source.tree.body if _defines(statement)])
+    present = reuse.functions_of(source.tree)
     old: dict[object, Record] = {}
-    if previous is not None and reuse.stands(previous, source, table, files, around):
+    before: Definitions | None = None
+    compared: reuse.Comparison | None = None
+    if previous is not None and reuse.stands(previous, source, table, files):
         old = previous.records
         work.sources.update({path: s for path, s in previous.sources.items() if path != source.path})
-    present = reuse.functions_of(source.tree)
+        before = previous.definitions
+        if before is not None and not (previous.around == around and before.entered <= present):
+            compared = _compared(work, before)
+            if compared is None:
+                old = {key: record for key, record in old.items() if key == "script"}
     records: dict[object, Record] = {}
 
     def take(key: object, node: ast.AST, body: Callable[[Run], None]) -> Record:
         known = old.get(key)
-        changed = key == "script" and previous is not None and previous.whole != whole
-        if known is None or changed or not known.entered <= present:
+        if known is not None and not known.entered <= present:
+            known = None
+        if key == "script":
+            known = known if previous is not None and previous.whole == whole else None
+        elif known is not None and compared is not None and not compared.stands(known.read):
+            known = None
+        if known is None:
             known = _explore(work, body, node)
         records[key] = known
         return known
@@ -167,10 +202,14 @@ def analyse(source: Source, table: Table, files: Files, previous: Analysis | Non
     for record in records.values():
         for at, found in record.sharing.items():
             sharing[at] = sharing.get(at, NOBODY) | found
-    devices = work.devices.union(
+    # Nothing ran that needed the definitions: those of the version before are as good.
+    definitions = work.definitions or before
+    devices = (definitions.devices if definitions is not None else frozenset()).union(
         _named_devices(source.text), *(record.devices for record in records.values())
     )
     needed: frozenset[ast.AST] = frozenset().union(*(record.needed for record in records.values()))
+    if work.definitions is not None:
+        work.definitions.restore()
     return Analysis(
         tuple(events),
         tuple(limits),
@@ -183,6 +222,7 @@ def analyse(source: Source, table: Table, files: Files, previous: Analysis | Non
         around,
         whole,
         table,
+        definitions,
     )
 
 
@@ -207,6 +247,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
     devices: set[str] = set()
     sharing: dict[ast.AST, Sharing] = {}
     needed: set[ast.AST] = set()
+    read: set[str] = set()
 
     def limit(message: str) -> None:
         limits[_limit(work, node, message)] = None
@@ -234,7 +275,10 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
             )
             if RERAISE:
                 raise
-        work.functions_changed = work.functions_changed or "functions_changed" in run.notes
+        if work.definitions is not None and work.definitions.used:
+            changed = "functions_changed" in run.notes
+            work.definitions.functions_changed = work.definitions.functions_changed or changed
+            read |= work.definitions.variables.read
         entered |= run.entered
         devices |= run.devices
         for at, found in run.sharing.items():
@@ -253,6 +297,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
         frozenset(devices),
         sharing,
         frozenset(needed),
+        frozenset(read),
     )
 
 
@@ -349,21 +394,35 @@ def _check_functions(run: Run, frame: Frame) -> None:
 
 def _definitions(run: Run, work: Work) -> Frame:
     """The file's top level as an import runs it, for its definitions; as new for each path."""
-    if work.definitions is None:
-        first = Run(work.table, Oracle(), [MAX_STEPS], work.namespace, SHARED_NUMBERS, home=work.source.path)
-        try:
-            work.definitions = _run_definitions(first, work)
-        except (PyRaise, PathEnd, BudgetExceeded):
-            work.definitions = first.frames[0]
-        work.namespaces = first.namespaces
-        work.devices = frozenset(first.devices)
-        work.snapshot = Snapshot([work.definitions], work.namespaces.values())
-    elif work.snapshot is not None:
-        work.snapshot.restore(functions=work.functions_changed)
-        work.functions_changed = False
-    run.namespaces = dict(work.namespaces)
-    run.frames.append(work.definitions)
-    return work.definitions
+    shared = work.definitions or _define(work)
+    shared.restore()
+    shared.used = True
+    shared.variables.begin()
+    run.namespaces = dict(shared.namespaces)
+    run.frames.append(shared.frame)
+    return shared.frame
+
+
+def _define(work: Work) -> Definitions:
+    run = Run(work.table, Oracle(), [MAX_STEPS], work.namespace, SHARED_NUMBERS, home=work.source.path)
+    try:
+        frame = _run_definitions(run, work)
+    except (PyRaise, PathEnd, BudgetExceeded):
+        frame = run.frames[0]
+    snapshot = Snapshot([frame], run.namespaces.values())
+    made = Definitions(frame, run.namespaces, frozenset(run.entered), frozenset(run.devices), snapshot)
+    work.definitions = made
+    return made
+
+
+def _compared(work: Work, before: Definitions) -> reuse.Comparison | None:
+    """What the top level defines now beside what it defined before; None where nothing may be taken over."""
+    try:
+        made = _define(work)
+    except Exception:  # each entry meets the same fault, and tells it
+        return None
+    compared = reuse.Comparison(before.frame, made.frame)
+    return compared if compared.namespaces(before.namespaces, made.namespaces) else None
 
 
 SHARED_NUMBERS = 1_000_000
@@ -371,9 +430,8 @@ SHARED_NUMBERS = 1_000_000
 
 
 def _run_definitions(run: Run, work: Work) -> Frame:
-    namespace = Namespace(
-        work.source.path, "module", {"__name__": "module", "__file__": work.source.path}, work.source.tree
-    )
+    variables = Globals({"__name__": "module", "__file__": work.source.path})
+    namespace = Namespace(work.source.path, "module", variables, work.source.tree)
     frame = Frame(namespace, namespace.variables)
     run.frames.append(frame)
     body = [s for s in work.source.tree.body if _defines(s)]

@@ -3,13 +3,73 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gradguard.tape.domain import Place
 
 if TYPE_CHECKING:
     from gradguard.tape.values import ClassV, FunctionV, Value
+
+
+EVERYTHING = "*"
+"""In the place of a name: every global was looked at."""
+
+
+class Globals(dict[str, Any]):
+    """Variables of a file's top level that remember which of them were asked for.
+
+    What looks through all variables for something that only the running entry can have put there asks for
+    nothing, and goes through the methods of `dict`.
+    """
+
+    __slots__ = ("read", "written")
+
+    def __init__(self, start: dict[str, Any]) -> None:
+        super().__init__(start)
+        self.read: set[str] = set()
+        self.written: set[str] = set()
+
+    def begin(self) -> None:
+        """An entry starts."""
+        self.read, self.written = set(), set()
+
+    def touched(self) -> Iterator[tuple[str, Any]]:
+        """The variables that the running entry read or wrote."""
+        return ((name, dict.get(self, name)) for name in dict.keys(self) if name in self.read | self.written)
+
+    def __contains__(self, name: object) -> bool:
+        self.read.add(name)  # type: ignore[arg-type]
+        return dict.__contains__(self, name)
+
+    def __getitem__(self, name: str) -> Any:
+        self.read.add(name)
+        return dict.__getitem__(self, name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.read.add(name)
+        return dict.get(self, name, default)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.written.add(name)
+        dict.__setitem__(self, name, value)
+
+    def __iter__(self) -> Iterator[str]:
+        self.read.add(EVERYTHING)
+        return dict.__iter__(self)
+
+    def keys(self) -> Any:
+        self.read.add(EVERYTHING)
+        return dict.keys(self)
+
+    def values(self) -> Any:
+        self.read.add(EVERYTHING)
+        return dict.values(self)
+
+    def items(self) -> Any:
+        self.read.add(EVERYTHING)
+        return dict.items(self)
 
 
 @dataclass(slots=True, eq=False)

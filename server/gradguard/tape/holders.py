@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gradguard.tape.domain import Memory, Place, Tensor
-from gradguard.tape.frame import Frame
+from gradguard.tape.frame import Frame, Globals
 from gradguard.tape.values import (
     ArrayV,
     ClassV,
@@ -183,8 +183,8 @@ def _leading_to(run: Run, memory: Memory) -> Iterator[tuple[_Step, Value]]:
     """
     seen: set[int] = set()
     visits = 0
-    for mark, name, root in _names(run):
-        if type(root) in _PLAIN:
+    for mark, name, root in _names(run, memory):
+        if _inert(root):
             continue
         stack: list[tuple[_Step, Value]] = [(_Step(None, name, mark), root)]
         while stack:
@@ -207,15 +207,23 @@ def _leading_to(run: Run, memory: Memory) -> Iterator[tuple[_Step, Value]]:
             if visits > MAX_VISITS:
                 yield step, None
                 return
-            stack.extend((part, one) for part, one in _parts(step, value) if type(one) not in _PLAIN)
+            stack.extend((part, one) for part, one in _parts(step, value) if not _inert(one))
 
 
 _PLAIN = frozenset({type(None), bool, int, float, str, bytes, TorchName, External, ModuleV})
 """Values that hold nothing."""
 
 
-def _names(run: Run) -> Iterator[tuple[str, str, Value]]:
-    """(mark, name, value) of every variable in sight, those of the running function without the mark."""
+def _inert(value: Value) -> bool:
+    kind = type(value)
+    return kind in _PLAIN or (kind is FunctionV and value.scope is None and not value.defaults)
+
+
+def _names(run: Run, memory: Memory) -> Iterator[tuple[str, str, Value]]:
+    """(mark, name, value) of every variable that may lead to a memory, those of the running function without the mark.
+
+    Globals that the running entry never touched can lead to nothing that it made.
+    """
     current = run.frames[-1] if run.frames else None
     done: set[int] = set()
     declared: dict[str, int] = {}
@@ -244,9 +252,15 @@ def _names(run: Run) -> Iterator[tuple[str, str, Value]]:
         if id(variables) in done:
             continue
         done.add(id(variables))
-        for name, value in variables.items():
+        for name, value in _reaching(variables, memory):
             if declared.get(name) != id(variables):
                 yield ELSEWHERE, name, value
+
+
+def _reaching(variables: dict[str, Value], memory: Memory) -> Iterable[tuple[str, Value]]:
+    if isinstance(variables, Globals) and not memory.shared:
+        return variables.touched()
+    return variables.items()
 
 
 def _parts(step: _Step, value: Value) -> Iterator[tuple[_Step, Value]]:

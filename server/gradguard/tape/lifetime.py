@@ -248,17 +248,17 @@ def _held(run: Run, frame: Frame) -> Iterable[Tensor]:
                 collect(item, depth + 1)
         elif isinstance(value, FunctionV) and value.scope is not None:
             seen.add(id(value))
-            for item in list(value.scope.variables.values()):
+            for item in list(dict.values(value.scope.variables)):
                 collect(item, depth + 1)
 
     for active in [*run.frames, frame]:
         one: Frame | None = active
         while one is not None:
-            for value in list(one.variables.values()):
+            for value in list(dict.values(one.variables)):
                 collect(value, 0)
             one = one.parent
     for namespace in run.namespaces.values():
-        for value in list(namespace.variables.values()):
+        for value in list(dict.values(namespace.variables)):
             collect(value, 0)
     return found
 

@@ -1,24 +1,161 @@
 """What of an earlier analysis still stands after an edit.
 
 A statement whose text did not change keeps its nodes from version to version, so that identity of nodes tells
-what changed. An entry's answer depends on the functions it entered and on what surrounds them: every statement
-of the top level that is not a function, and what a function's `def` line says. If all of that is the same, so
-is the answer.
+what changed. The answer of a function's entry depends on the functions it entered and on the globals it read.
+The first are the same if their nodes are still there. For the second, what the top level makes of its names is
+compared with what it made before: as values, so that an edit of one definition costs nobody who does not use it.
+A function that was not entered counts by its `def` line alone.
+
+    LIMIT = 3              an entry that never read LIMIT stands when this line is edited
+    def helper(x): ...     one that passes `helper` on without calling it stands while only its body changes
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gradguard.ops.table import Table
 from gradguard.source.text import Source
+from gradguard.tape.domain import Place, Tensor
+from gradguard.tape.frame import EVERYTHING, Frame, Namespace
+from gradguard.tape.values import ClassV, External, FunctionV, TorchName
 
 if TYPE_CHECKING:
     from gradguard.tape.entry import Analysis, Files
 
 Surroundings = tuple[object, ...]
+
+
+class Comparison:
+    """Whether the top levels of two versions give names the same values.
+
+    Values are the same if an entry cannot tell them apart: equal constants, and objects whose parts are the same
+    and which are shared in the same way. Numbers that only tell objects apart may differ. In doubt they are not.
+    """
+
+    def __init__(self, old: Frame, new: Frame) -> None:
+        self._old, self._new = old.variables, new.variables
+        self._pairs: dict[int, object] = {}
+        self._taken: set[int] = set()
+        self._numbers: dict[object, object] = {}
+        self._known: dict[str, bool] = {}
+        self._tried: list[tuple[int, int]] = []
+        self._pair(old.namespace, new.namespace)
+        self._pair(old.namespace.variables, new.namespace.variables)
+        self._pair(old, new)
+
+    def stands(self, names: Iterable[str]) -> bool:
+        """Whether all of the names have the values they had."""
+        return all(self._name(name) for name in names)
+
+    def namespaces(self, old: dict[str, Namespace], new: dict[str, Namespace]) -> bool:
+        """Whether imported files are as they were."""
+        return list(old) == list(new) and all(self._same(old[path], new[path]) for path in old)
+
+    def _name(self, name: str) -> bool:
+        known = self._known.get(name)
+        if known is None:
+            if name == EVERYTHING:
+                both = dict.fromkeys([*dict.keys(self._old), *dict.keys(self._new)])
+                known = all(self._name(one) for one in both)
+            else:
+                missing = object()
+                known = self._same(dict.get(self._old, name, missing), dict.get(self._new, name, missing))
+            self._known[name] = known
+        return known
+
+    def _same(self, old: object, new: object) -> bool:
+        self._tried = []
+        stack = [(old, new)]
+        while stack:
+            one, other = stack.pop()
+            if one is other:
+                continue
+            parts = self._parts(one, other)
+            if parts is None:
+                # What was taken for the same on the way rests on this.
+                for mine, theirs in self._tried:
+                    del self._pairs[mine]
+                    self._taken.discard(theirs)
+                return False
+            stack.extend(parts)
+        return True
+
+    def _parts(self, old: Any, new: Any) -> Iterable[tuple[object, object]] | None:
+        """What must be the same for the two to be; None where they are not."""
+        kind = type(old)
+        if kind is not type(new):
+            return None
+        if kind in _CONSTANTS:
+            return () if old == new and (kind is not float or repr(old) == repr(new)) else None
+        if isinstance(old, ast.AST):
+            return None
+        if id(old) in self._pairs:
+            return () if self._pairs[id(old)] is new else None
+        if id(new) in self._taken:
+            return None
+        if kind is tuple:
+            if len(old) != len(new):
+                return None
+            if old[:1] == new[:1] == ("#",):
+                return zip(old[2:], new[2:]) if self._number(old[1], new[1]) else None
+            return zip(old, new)
+        self._pair(old, new)
+        self._tried.append((id(old), id(new)))
+        if kind is list:
+            return zip(old, new) if len(old) == len(new) else None
+        if isinstance(old, dict):
+            if len(old) != len(new):
+                return None
+            return [*zip(dict.keys(old), dict.keys(new)), *zip(dict.values(old), dict.values(new))]
+        if kind in (set, frozenset):
+            return () if old == new else None
+        if kind is Place:
+            return ((old.path, new.path), (old.node, new.node))
+        if (
+            kind is FunctionV
+            and not isinstance(old.node, ast.Lambda)
+            and not isinstance(new.node, ast.Lambda)
+        ):
+            if old.node is not new.node and _head(old.node) != _head(new.node):
+                return None
+        elif kind is FunctionV and old.node is not new.node:
+            return None
+        if kind is Tensor and not self._number(old.number, new.number):
+            return None
+        fields = _fields(kind)
+        return None if fields is None else [(getattr(old, name), getattr(new, name)) for name in fields]
+
+    def _pair(self, old: object, new: object) -> None:
+        self._pairs[id(old)] = new
+        self._taken.add(id(new))
+
+    def _number(self, old: object, new: object) -> bool:
+        """Numbers that tell objects apart: any will do, as long as the same ones stand for each other."""
+        known = self._numbers.setdefault(("old", old), new)
+        back = self._numbers.setdefault(("new", new), old)
+        return known == new and back == old
+
+
+_CONSTANTS = frozenset(
+    {type(None), bool, int, float, complex, str, bytes, type(Ellipsis), TorchName, External}
+)
+_LEFT_OUT = {
+    FunctionV: ("node",),
+    ClassV: ("node", "order", "kind"),
+    Tensor: ("number",),
+}
+"""Compared in their own way, or worked out from the rest."""
+
+
+def _fields(kind: type) -> tuple[str, ...] | None:
+    slots: tuple[str, ...] | None = getattr(kind, "__slots__", None)
+    if slots is None or not kind.__module__.startswith(__package__ or ""):
+        return None
+    left_out = _LEFT_OUT.get(kind, ())
+    return tuple(name for name in slots if name not in left_out)
 
 
 def surroundings(body: Iterable[ast.stmt]) -> Surroundings:
@@ -67,9 +204,9 @@ def _functions_in(statement: ast.stmt) -> frozenset[ast.AST]:
     return known
 
 
-def stands(previous: Analysis, source: Source, table: Table, files: Files, around: Surroundings) -> bool:
-    """Whether anything of `previous` may be taken: same table, same surroundings, other files unchanged."""
-    if previous.path != source.path or previous.table is not table or previous.around != around:
+def stands(previous: Analysis, source: Source, table: Table, files: Files) -> bool:
+    """Whether anything of `previous` may be taken: same file, same table, other files unchanged."""
+    if previous.path != source.path or previous.table is not table:
         return False
     return all(
         files.source(path) is known for path, known in previous.sources.items() if path != previous.path

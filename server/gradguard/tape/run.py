@@ -136,8 +136,8 @@ class Run:
         """Those of them that were overwritten since: (named at, overwritten at)."""
         self.rewritten: dict[int, Rewritten] = {}
         self._order = 0
-        self._numbers = numbers_from
-        self._loops = 0
+        self._numbers = self._loops = numbers_from
+        self._shared = numbers_from > 0
 
     def tick(self) -> int:
         """Next number of the program order."""
@@ -159,6 +159,8 @@ class Run:
         """A new tensor object; inference mode marks it."""
         self._numbers += 1
         made = Tensor(self._numbers, place, memory=memory, counter=counter)
+        if self._shared:
+            made.memory.shared = True
         made.inference = self.modes.inference
         return made
 

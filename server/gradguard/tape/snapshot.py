@@ -13,6 +13,7 @@ from gradguard.tape.domain import Memory, Tensor, Version
 from gradguard.tape.frame import Frame, Namespace
 from gradguard.tape.values import (
     ClassV,
+    ContextV,
     DictV,
     FunctionV,
     Instance,
@@ -87,6 +88,8 @@ class Snapshot:
             self._tensor(value)
         elif isinstance(value, Method):
             self._value(value.receiver)
+        elif isinstance(value, ContextV):
+            self._context(value)
         elif isinstance(value, PartialV):
             for item in (*value.args, *value.kwargs.values()):
                 self._value(item)
@@ -123,6 +126,14 @@ class Snapshot:
 
         self._restore.append(undo)
         self._mapping(value.attributes)
+
+    def _context(self, value: ContextV) -> None:
+        saved, place = value.saved, value.place
+
+        def undo() -> None:
+            value.saved, value.place = saved, place
+
+        self._restore.append(undo)
 
     def _function(self, value: FunctionV) -> None:
         self._functions.append((value, value.modes, value.compiled))
@@ -172,4 +183,4 @@ class Snapshot:
         self._restore.append(undo)
 
 
-_MUTABLE = (ListV, TupleV, DictV, Instance, ClassV, FunctionV, Sym, Tensor, Method, PartialV)
+_MUTABLE = (ListV, TupleV, DictV, Instance, ClassV, FunctionV, Sym, Tensor, Method, PartialV, ContextV)
