@@ -42,7 +42,11 @@ def apply(
         for tensor in bound.tensors(w.role)
     ]
     # What an op writes without handing it back (`Embedding(max_norm=...)`) it writes under no_grad.
-    returned = {alias.of for alias in form.aliases if alias.kind is AliasKind.SAME and alias.of != "out"}
+    returned = (
+        {alias.of for alias in form.aliases if alias.kind is AliasKind.SAME and alias.of != "out"}
+        if targets
+        else set()
+    )
     for tensor, w, sure in targets:
         if (
             w.counted
@@ -56,7 +60,9 @@ def apply(
         _read_again(run, inputs, place)
     cuts = _cuts(run, inputs, bound)
     # A view made under no_grad still belongs to its base: nothing is cut off there.
-    hidden = {cut for cut in cuts if run.modes.grad is False and cut in run.cuts_under.values()}
+    hidden = (
+        {cut for cut in cuts if cut in run.cuts_under.values()} if cuts and run.modes.grad is False else set()
+    )
     node: Node | None = None
     if needs is not False:
         node = machine.record(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 
 from gradguard.tape import library, lifetime, machine, tensors
 from gradguard.tape.binding import Call
@@ -185,28 +186,29 @@ def _merged(cls: ClassV) -> tuple[Value, ...]:
 
 def is_subclass(cls: Value, path: str) -> bool:
     """Whether a class derives from a torch or library class of that path (or its last name)."""
-    last = path.rpartition(".")[2]
     for one in linear(cls):
         if isinstance(one, (TorchName, External)):
-            if one.path == path or (
-                one.path.startswith(path.rpartition(".")[0]) and one.path.endswith("." + last)
-            ):
-                return True
-            if path == "torch.nn.Module" and isinstance(one, TorchName) and one.path.startswith("torch.nn."):
-                return True
-            if path == "torch.nn.Module" and one.path.endswith(
-                ("LightningModule", "PreTrainedModel", ".Module")
-            ):
-                return True
-            if (
-                path == "torch.optim.Optimizer"
-                and isinstance(one, TorchName)
-                and one.path.startswith("torch.optim.")
-            ):
-                return not one.path.startswith("torch.optim.lr_scheduler")
-            if path == "builtins.Exception" and one.path.endswith(("Exception", "Error")):
-                return True
+            derives = _derives(one.path, path, isinstance(one, TorchName))
+            if derives is not None:
+                return derives
     return False
+
+
+@functools.lru_cache(maxsize=4096)
+def _derives(one: str, path: str, torchs: bool) -> bool | None:
+    """Whether a library's class derives from another; None where that is for the other bases to say."""
+    home, _, last = path.rpartition(".")
+    if one == path or (one.startswith(home) and one.endswith("." + last)):
+        return True
+    if path == "torch.nn.Module" and torchs and one.startswith("torch.nn."):
+        return True
+    if path == "torch.nn.Module" and one.endswith(("LightningModule", "PreTrainedModel", ".Module")):
+        return True
+    if path == "torch.optim.Optimizer" and torchs and one.startswith("torch.optim."):
+        return not one.startswith("torch.optim.lr_scheduler")
+    if path == "builtins.Exception" and one.endswith(("Exception", "Error")):
+        return True
+    return None
 
 
 def is_named_tuple(cls: ClassV) -> bool:

@@ -84,9 +84,10 @@ def bind(form: Form, call: Call) -> tuple[Bound | None, bool]:
     bound = Bound({}, {}, set())
     strong = True
     index = 0
-    names = {param.name for param in form.params}
-    if not call.open_args and any(name not in names for name in call.kwargs):
-        return None, False
+    if call.kwargs and not call.open_args:
+        names = {param.name for param in form.params}
+        if any(name not in names for name in call.kwargs):
+            return None, False
     for param in form.params:
         if param.name in call.kwargs:
             value, expr = call.kwargs[param.name], call.kwexprs.get(param.name)

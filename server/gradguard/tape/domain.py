@@ -36,9 +36,9 @@ def both(*facts: Tri) -> Tri:
     return None if None in facts else True
 
 
-@dataclass(slots=True, frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Place:
-    """A node of some file's tree: where something happened."""
+    """A node of some file's tree: where something happened. Never changed; not frozen because that makes it slow to make."""
 
     path: str
     node: ast.AST

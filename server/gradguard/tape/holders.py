@@ -207,7 +207,11 @@ def _leading_to(run: Run, memory: Memory) -> Iterator[tuple[_Step, Value]]:
             if visits > MAX_VISITS:
                 yield step, None
                 return
-            stack.extend((part, one) for part, one in _parts(step, value) if not _inert(one))
+            stack.extend(
+                (_Step(step, key, kind) if kind else _Step(None, key, ELSEWHERE), one)
+                for key, kind, one in _parts(value)
+                if not _inert(one)
+            )
 
 
 _PLAIN = frozenset({type(None), bool, int, float, str, bytes, TorchName, External, ModuleV})
@@ -263,38 +267,38 @@ def _reaching(variables: dict[str, Value], memory: Memory) -> Iterable[tuple[str
     return variables.items()
 
 
-def _parts(step: _Step, value: Value) -> Iterator[tuple[_Step, Value]]:
-    """What a value holds, and how it is reached from there."""
+def _parts(value: Value) -> Iterator[tuple[object, str, Value]]:
+    """What a value holds, as (key, kind, value) of a `_Step` from there; without a kind, what a closure sees."""
     if isinstance(value, (Instance, ClassV)):
         for name, one in value.attributes.items():
-            yield _Step(step, name, "."), one
+            yield name, ".", one
     elif isinstance(value, (ListV, TupleV)):
         for index, one in enumerate(value.items):
-            yield _Step(step, index, "[]"), one
+            yield index, "[]", one
     elif isinstance(value, DictV):
         for key, one in value.items.values():
-            yield _Step(step, key, "[]"), one
+            yield key, "[]", one
     elif isinstance(value, Tensor):
         for name, one in (value.attributes or {}).items():
-            yield _Step(step, name, "."), one
-        yield _Step(step, "grad", "."), value.grad
+            yield name, ".", one
+        yield "grad", ".", value.grad
     elif isinstance(value, Sym):
         for name, one in value.facts.items():
-            yield _Step(step, name, "."), one
+            yield name, ".", one
     elif isinstance(value, Method):
-        yield _Step(step, "", "^"), value.receiver
-        yield _Step(step, "", "^"), value.function
+        yield "", "^", value.receiver
+        yield "", "^", value.function
     elif isinstance(value, PartialV):
         for one in (value.function, *value.args, *value.kwargs.values()):
-            yield _Step(step, "", "^"), one
+            yield "", "^", one
     elif isinstance(value, FunctionV):
         for one in value.defaults.values():
-            yield _Step(step, "", "^"), one
+            yield "", "^", one
         scope = value.scope
         while scope is not None:
             if scope.function is not None:
                 for name, one in scope.variables.items():
-                    yield _Step(None, name, ELSEWHERE), one
+                    yield name, "", one
             scope = scope.parent
 
 

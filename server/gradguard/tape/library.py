@@ -7,6 +7,7 @@ there; that comes from the op table.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable
 
 from gradguard.tape.binding import Call
@@ -126,10 +127,16 @@ def kind_of(instance: Instance) -> str:
     """Which of torch's base classes an object has: `Module`, `Optimizer`, `Function`, or `object`."""
     cls = instance.cls
     if not isinstance(cls, ClassV):
-        return _kind(cls)
+        path = getattr(cls, "path", "")
+        return _kind_of_library(path, isinstance(cls, TorchName)) if path else _kind(cls)
     if not cls.kind:
         cls.kind = _kind(cls)
     return cls.kind
+
+
+@functools.lru_cache(maxsize=1024)
+def _kind_of_library(path: str, torchs: bool) -> str:
+    return _kind(TorchName(path) if torchs else External(path))
 
 
 def _kind(cls: Value) -> str:

@@ -413,9 +413,12 @@ def source_text(node: ast.AST | None, limit: int = 40) -> str:
         return ""
     if isinstance(node, ast.Name):
         return node.id
-    try:
-        text = ast.unparse(node)
-    except (ValueError, RecursionError, AttributeError):
-        return ""
-    text = " ".join(text.split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    # Remembered on the tree itself, which lives as long as the answer does.
+    known: str | None = getattr(node, "_gradguard_source", None)
+    if known is None:
+        try:
+            known = " ".join(ast.unparse(node).split())
+        except (ValueError, RecursionError, AttributeError):
+            known = ""
+        node._gradguard_source = known  # type: ignore[attr-defined]
+    return known if len(known) <= limit else known[: limit - 1] + "…"

@@ -6,12 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from gradguard.ops.model import Form, ModuleRow, Op, Param
-from gradguard.tape import apply, binding, machine, torchcalls
+from gradguard.tape import apply, attributes, binding, machine, torchcalls
 from gradguard.tape.binding import Bound, Call
+from gradguard.tape.calls import call_value
 from gradguard.tape.coerce import constant
 from gradguard.tape.domain import Place, Tensor, either
 from gradguard.tape.frame import Frame
-from gradguard.tape.library import METHODS, torch_function
+from gradguard.tape.lib import hooks
+from gradguard.tape.library import METHODS, MISSING, kind_of, torch_function
 from gradguard.tape.run import ModuleCall, Rewritten, Run
 from gradguard.tape.values import (
     BuiltinMethod,
@@ -131,7 +133,6 @@ def _fill_container(run: Run, made: Instance, name: str, call: Call) -> None:
 
 def init(run: Run, frame: Frame, made: Instance, call: Call, node: ast.AST) -> None:
     """`super().__init__(...)` reaching a class of torch."""
-    from gradguard.tape import attributes
     from gradguard.tape.lib import optim
 
     for base in attributes.linear(made.cls):
@@ -156,9 +157,7 @@ def super_call(run: Run, frame: Frame, owner: SuperV, name: str, call: Call, nod
     if isinstance(receiver, Instance):
         if name in ("forward", "__call__"):
             return forward_base(run, frame, receiver, call, node)
-        from gradguard.tape import library
-
-        handler = METHODS.get(f"{library.kind_of(receiver)}.{name}")
+        handler = METHODS.get(f"{kind_of(receiver)}.{name}")
         if handler is not None:
             return handler(run, frame, receiver, call, node)
         if name == "__setattr__" and len(call.args) == 2 and isinstance(call.args[0], str):
@@ -169,8 +168,6 @@ def super_call(run: Run, frame: Frame, owner: SuperV, name: str, call: Call, nod
 
 def attribute(run: Run, owner: Instance, name: str) -> Value:
     """Attributes every module has."""
-    from gradguard.tape import library
-
     if name == "training":
         return owner.training
     if name == "device":
@@ -184,15 +181,11 @@ def attribute(run: Run, owner: Instance, name: str) -> Value:
         return children.items[int(name)]
     if name in ("forward", "__call__"):
         return BuiltinMethod(owner, name)
-    return library.MISSING
+    return MISSING
 
 
 def call_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
     """`module(...)`: pre-hooks, forward, hooks."""
-    from gradguard.tape import attributes
-    from gradguard.tape.calls import call_value
-    from gradguard.tape.lib import hooks
-
     if module.hooks:
         call = hooks.before_forward(run, frame, module, call, node)
     forward = module.attributes.get("forward") or attributes.class_lookup(module.cls, "forward")
@@ -234,9 +227,10 @@ def _note_rewrites(
     run: Run, inputs: list[Tensor], versions: list[int], result: Value, call: Call, node: ast.AST
 ) -> None:
     """Inputs that the module wrote in place and did not hand back."""
-    given_back = {t.memory for t in tensors_in(result)}
     for tensor, version in zip(inputs, versions, strict=True):
-        if tensor.counter.value == version or tensor.memory in given_back or not tensor.counter.writes:
+        if tensor.counter.value == version or not tensor.counter.writes:
+            continue
+        if any(t.memory is tensor.memory for t in tensors_in(result)):
             continue
         last = tensor.counter.writes[-1]
         if last.kind == "op":
@@ -246,9 +240,6 @@ def _note_rewrites(
 
 def forward_base(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
     """The forward of torch's own class: by its row, its children, or as an unknown network."""
-    from gradguard.tape import attributes
-    from gradguard.tape.calls import call_value
-
     path = next((base.path for base in attributes.linear(module.cls) if isinstance(base, TorchName)), "")
     name = path.rpartition(".")[2]
     children = module.attributes.get("__children__")
@@ -332,9 +323,7 @@ def parameters(module: Value, seen: set[int] | None = None) -> Iterator[Tensor]:
 
 def is_module(value: Instance) -> bool:
     """Whether an object is a module."""
-    from gradguard.tape import library
-
-    return library.kind_of(value) == "Module"
+    return kind_of(value) == "Module"
 
 
 def members_of(module: Value) -> list[Value]:
