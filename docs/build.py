@@ -1,7 +1,7 @@
 """Gathers the web pages into build/docs, ready for mkdocs: `python -m docs.build`.
 
 Written by hand are `docs/en` and `docs/ko`. Added from elsewhere: the pages of the rules, the settings from their
-model, the table of operations, and the repository's own pages.
+model, the table of operations, the drawn pictures, and the repository's own pages.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import shutil
 from pathlib import Path
 
-from gradguard.check import schema
+from docs import diagrams, settings
 from gradguard.ide.pages import stem
 from gradguard.ops import render, table
 from gradguard.rules import registry
@@ -44,7 +44,6 @@ WORDS = {
         "rules": "Rules",
         "rule": "rule",
         "what": "what is reported",
-        "settings": "Settings",
         "ops": "What each operation saves",
         "ops-intro": "Every public callable of torch {version} that the checker knows: what its node keeps for backward, what "
         "shares memory, what is written, and whether the host waits. Type a part of a name, or of what is saved. The "
@@ -57,7 +56,6 @@ WORDS = {
         "rules": "규칙",
         "rule": "규칙",
         "what": "보고하는 것",
-        "settings": "설정",
         "ops": "연산이 저장하는 것",
         "ops-intro": "검사기가 아는 torch {version}의 모든 공개 연산입니다. 역전파를 위해 무엇을 저장하는지, 무엇과 메모리를 "
         "공유하는지, 무엇을 쓰는지, 호스트가 기다리는지를 보여 줍니다. 이름이나 저장되는 것의 일부를 입력하세요. "
@@ -75,15 +73,15 @@ def main() -> None:
     for language in WORDS:
         shutil.copytree(DOCS / language, source / language)
         rules(source / language / "rules", language)
-        (source / language / "settings.md").write_text(settings(language), "utf-8")
+        (source / language / "settings.md").write_text(settings.page(language), "utf-8")
         (source / language / "ops.md").write_text(operations(language), "utf-8")
         images = source / language / "images"
         shutil.copytree(DOCS / "images", images, dirs_exist_ok=True)
-        shutil.copy(DOCS / "assets" / "tape.svg", images / "tape.svg")
+        for name in diagrams.names():
+            (images / name).write_text(diagrams.drawn(name, language), "utf-8")
     for name in ("CONTRIBUTING", "ARCHITECTURE", "CHANGELOG"):
         text = own_page((ROOT / f"{name}.md").read_text("utf-8"))
-        for language in WORDS:
-            (source / language / f"{name.lower()}.md").write_text(text, "utf-8")
+        (source / "en" / f"{name.lower()}.md").write_text(text, "utf-8")
     assets = source / "assets"
     assets.mkdir()
     for name in ("ops.js", "ops.css"):
@@ -108,8 +106,7 @@ def rules(folder: Path, language: str) -> None:
     lines = [f"# {words['rules']}\n", f"| | {words['rule']} | {words['what']} |", "|---|---|---|"]
     for rule in registry.rules():
         name = f"{stem(rule.name)}.md"
-        path = translated / name if (translated / name).is_file() else pages / name
-        text = path.read_text("utf-8")
+        text = (translated / name).read_text("utf-8")
         declared = RUNTIME.search(text)
         if declared:
             verdict = f'!!! info "{words["torch"]}"\n    {verdicts[declared.group(1)]}\n'
@@ -124,11 +121,6 @@ def first_sentence(page: str) -> str:
     """The first sentence of the first section."""
     body = re.split(r"^## .+$", page, flags=re.MULTILINE)[1]
     return " ".join(body.strip().split("\n\n")[0].split()).split(". ")[0].rstrip(".")
-
-
-def settings(language: str) -> str:
-    """The reference of every setting, from the model."""
-    return f"# {WORDS[language]['settings']}\n\n{schema.markdown()}"
 
 
 def operations(language: str) -> str:

@@ -5,6 +5,7 @@ A generated part stands between `<!-- generated: name -->` and `<!-- end -->`.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from gradguard.ide.pages import page, stem
 from gradguard.rules import registry
 
 ROOT = Path(__file__).resolve().parents[1]
+MEASURED = ROOT / "docs" / "measured.json"
 PART = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 RUNTIME = re.compile(r"<!-- runtime: (\w+) -->")
 TORCH = {
@@ -51,7 +53,26 @@ def measured() -> str:
     )
 
 
-GENERATED = {"rules": rules, "measured": measured}
+def more() -> str:
+    """What other runs have measured: a line each of `more`, and the neighbours on the recorded programs."""
+    figures = json.loads(MEASURED.read_text("utf-8"))
+    lines = [f"- {line}\n" for line in figures["more"]]
+    told = []
+    for each in figures["neighbours"]:
+        found = f"{each['found']} of the mistakes" if each["found"] else "none"
+        aside = f" ({each['of_them']})" if each["of_them"] else ""
+        told.append(
+            f"{each['name']} {each['version']} finds {found}{aside} and warns on {each['alarmed']} clean twins"
+        )
+    return (
+        "".join(lines)
+        + "\nOn the same training programs, when any report on the marked line counts: "
+        + "; ".join(told)
+        + ".\n"
+    )
+
+
+GENERATED = {"rules": rules, "measured": measured, "more": more}
 
 
 def main() -> int:

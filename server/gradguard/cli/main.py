@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import sys
 from collections.abc import Sequence
@@ -37,6 +38,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
+    if words[:1] in (["run"], ["verify"]) and importlib.util.find_spec("torch") is None:
+        print(
+            f"gradguard: error: `gradguard {words[0]}` runs your code with torch, and {sys.executable} has no torch; "
+            "install gradguard into the environment that has it",
+            file=sys.stderr,
+        )
+        return CANNOT
     # These two have options of their own, which are not to be read here.
     if words[:1] == ["run"]:
         from gradguard.runtime.run import main as run
