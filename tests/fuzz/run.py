@@ -16,7 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from tests.fuzz.compare import Case, Tally
-from tests.fuzz.loops import PASSES, LoopCase
+from tests.fuzz.loop_programs import PASSES
+from tests.fuzz.loops import LoopCase
 from tests.oracle.pool import Died, Pool
 
 BATCH = 100

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fuzz.loops import LoopCase, loop_program
+from tests.fuzz.loop_programs import loop_program
+from tests.fuzz.loops import LoopCase
 from tests.fuzz.run import Result, kinds, run, run_loops, shown
 from tests.oracle.pool import Pool
 

@@ -52,7 +52,8 @@ class Instruments:
 
     def pack(self, tensor: torch.Tensor) -> Any:
         held = _Held(tensor.detach())
-        size = tensor.numel() * tensor.element_size()
+        # A single number is no bigger than the node that keeps it.
+        size = tensor.numel() * tensor.element_size() if tensor.numel() > 1 else 0
         self.live_bytes += size
         weakref.finalize(held, self._forget_bytes, size)
         return held

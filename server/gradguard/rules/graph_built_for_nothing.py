@@ -9,6 +9,7 @@ from gradguard.tape.events import Event, UnusedGraph
 
 _WHY = {
     "eval": "records a graph that no backward uses; wrap the loop in `torch.no_grad()`",
+    "unused": "records a graph that no backward uses; wrap the loop in `torch.no_grad()`",
     "target": "records a graph through a network that no optimizer trains",
 }
 

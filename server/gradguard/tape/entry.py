@@ -28,6 +28,7 @@ from gradguard.tape.events import (
     HostRead,
     SavedTensorMutated,
     SecondBackward,
+    UnusedGraph,
 )
 from gradguard.tape.frame import Frame, Globals, Namespace
 from gradguard.tape.holders import NOBODY, Sharing
@@ -291,7 +292,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
         if len(paths) == 1:
             queue.sort(key=lambda prefix: len(prefix))
     return Record(
-        tuple(_merge(paths)),
+        tuple(event for event in _merge(paths) if not _used(event, needed)),
         tuple(limits),
         frozenset(entered),
         frozenset(devices),
@@ -299,6 +300,11 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
         frozenset(needed),
         frozenset(read),
     )
+
+
+def _used(event: Event, needed: set[ast.AST]) -> bool:
+    """A graph that only some paths leave unused is not recorded for nothing."""
+    return isinstance(event, UnusedGraph) and event.why == "unused" and event.place.node in needed
 
 
 RERAISE = False

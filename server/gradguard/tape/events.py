@@ -178,6 +178,7 @@ class UnusedGraph(Event):
 
     text: str
     why: str
+    """`bare`, `target`, `eval` (the network is in eval mode), or `unused`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,9 +132,8 @@ class Loop:
     exact: bool = False
     length: int = 0
     """Number of iterations of an exact loop."""
-    looked_at: int = 1
-    """The iteration (from 0) after which holders are compared. The second shows what is carried over; where more
-    are run anyway, a later one also shows what is overwritten in turns."""
+    passes: int = 0
+    """How many iterations have ended."""
     guards: int = 0
     """Number of guards in force when the loop began."""
     depth: int = 0

@@ -39,43 +39,56 @@ MAX_DEPTH = 8
 
 
 def iteration_ends(run: Run, frame: Frame, loop: Loop) -> None:
-    """Note what holds nodes of an earlier iteration."""
-    if loop.iteration != loop.looked_at or len(run.nodes) == loop.nodes or not _steps(loop):
-        return
+    """Note that a pass came to its end."""
+    loop.passes = loop.iteration + 1
+
+
+def loop_ends(run: Run, frame: Frame, loop: Loop) -> None:
+    """Note what holds nodes of earlier passes; a loop inside a step loop passes on that it trained."""
+    if loop.passes > 1 and len(run.nodes) > loop.nodes and _steps(loop):
+        _look(run, frame, loop)
+    for outer in run.loops:
+        outer.trains = outer.trains or loop.trains
+        if outer.depth == loop.depth:
+            outer.inner = outer.inner or loop.trains or loop.calls
+            outer.calls = outer.calls or loop.calls
+
+
+def _look(run: Run, frame: Frame, loop: Loop) -> None:
+    """Compare what is held: something of an early pass and something of a late one."""
     ages = _Ages(loop)
-    groups: dict[ast.AST, list[Tensor]] = {}
+    last = loop.passes - 1
+    groups: dict[ast.AST, list[tuple[Tensor, int]]] = {}
     seen: set[int] = set()
     for tensor in _held(run, frame):
-        if tensor.number in seen or tensor.node is None or tensor.requires_grad is False:
+        node = _graph_of(tensor)
+        if tensor.number in seen or node is None:
             continue
         seen.add(tensor.number)
         place = tensor.stored_at or tensor.bound_at
         if place is None:
             continue
-        groups.setdefault(place.node, []).append(tensor)
+        age = ages.of(node)
+        groups.setdefault(place.node, []).append((tensor, age))
         made = _made_at(tensor)
-        if (
-            ages.of(tensor.node) == loop.iteration
-            and made is not None
-            and _accumulates(tensor, made, loop, ages)
-        ):
+        if age > 0 and age >= last // 2 and made is not None and _accumulates(tensor, made, loop, ages, age):
             _keep(run, loop, [tensor], "accumulate", made, ages)
-    for tensors in groups.values():
-        old = [t for t in tensors if t.node is not None and ages.of(t.node) == 0]
-        new = [t for t in tensors if t.node is not None and ages.of(t.node) == loop.iteration]
+    for held in groups.values():
+        # What is emptied or overwritten in turns holds late passes only.
+        old = [tensor for tensor, age in held if 0 <= age <= last // 3]
+        new = [tensor for tensor, age in held if age > last // 3 and age >= last // 2]
         if old and new:
             place = old[0].stored_at or old[0].bound_at
             if place is not None and not _emptied(place.node, loop.place.node):
                 _keep(run, loop, [*old, *new], "store", place, ages)
 
 
-def loop_ends(run: Run, frame: Frame, loop: Loop) -> None:
-    """A loop inside a step loop passes on that it trained."""
-    for outer in run.loops:
-        outer.trains = outer.trains or loop.trains
-        if outer.depth == loop.depth:
-            outer.inner = outer.inner or loop.trains or loop.calls
-            outer.calls = outer.calls or loop.calls
+def _graph_of(tensor: Tensor) -> Node | None:
+    """The newest node that lives as long as the tensor: its own, or that of the base of a view made under no_grad."""
+    if tensor.node is not None:
+        return tensor.node if tensor.requires_grad is not False else None
+    base = tensor.base
+    return base.node if base is not None and base.requires_grad is not False else None
 
 
 class _Ages:
@@ -141,8 +154,8 @@ def _container_of(statement: ast.AST) -> str | None:
     return None
 
 
-def _accumulates(tensor: Tensor, place: Place, loop: Loop, ages: _Ages) -> bool:
-    """Whether the statement that made the value consumes the value it made in an earlier iteration."""
+def _accumulates(tensor: Tensor, place: Place, loop: Loop, ages: _Ages, age: int) -> bool:
+    """Whether the statement that made the value consumes the value it made in an earlier iteration than `age`."""
     if tensor.node is None:
         return False
     statement = place.node
@@ -154,16 +167,18 @@ def _accumulates(tensor: Tensor, place: Place, loop: Loop, ages: _Ages) -> bool:
         if node in seen:
             continue
         seen.add(node)
-        inside = node.place.path == place.path and first <= node.place.line <= (last or first)
+        # What a network makes of its own state is carried, not accumulated.
+        within = (node.place, *node.calls) if node.depth == loop.depth else (node.place,)
+        inside = any(each.path == place.path and first <= each.line <= (last or first) for each in within)
         for edge in node.edges:
             if edge.node is None:
                 continue
-            if 0 <= ages.of(edge.node) < loop.iteration:
+            if 0 <= ages.of(edge.node) < age:
                 carried = edge.tensor
                 same = carried is tensor or _same_holder(carried, tensor)
                 if inside and same:
                     return True
-            elif ages.of(edge.node) == loop.iteration:
+            elif ages.of(edge.node) == age:
                 stack.append(edge.node)
     return False
 
@@ -180,27 +195,31 @@ def _same_holder(carried: Tensor, tensor: Tensor) -> bool:
 
 def _keep(run: Run, loop: Loop, group: list[Tensor], how: str, place: Place, ages: _Ages) -> None:
     tensor = group[0]
+    newest = _graph_of(tensor)
     key = (how, place.node, loop.place.node)
-    if key in run.kept or tensor.node is None:
+    if key in run.kept or newest is None:
         return
-    if not any(node.certain or node.opaque for node in graphs.graph(tensor.node)):
+    if not any(node.certain or node.opaque for node in graphs.graph(newest)):
         return
-    old = [node for node in graphs.graph(tensor.node) if 0 <= ages.of(node) < loop.iteration]
+    old = [node for node in graphs.graph(newest) if 0 <= ages.of(node) < loop.passes - 1]
     saving = [
         node for node in old if node.freed is None and (_saves_much(node) or (node.opaque and not node.walks))
     ]
     names = list(dict.fromkeys(saved.text or node.op for node in saving for saved in node.saved))[:4]
     statement = place.node if isinstance(place.node, ast.stmt) else None
+    name = next(
+        (name for _, at, name in reversed(tensor.bindings) if at.node is place.node), tensor.bound_name
+    )
     event = GraphKept(
         place,
         all(node.certain for node in old),
         how,
-        tensor.bound_name,
+        name,
         loop.place,
         bool(saving),
         ", ".join(names),
         statement,
-        holders.is_tuple(run, tensor.bound_name),
+        holders.is_tuple(run, name),
     )
     # After training steps, or in evaluation, nobody differentiates what was summed up on the way.
     trains = loop.trains or "evaluates" in run.notes
@@ -214,9 +233,9 @@ def _saves_much(node: Node) -> bool:
     )
 
 
-def _held(run: Run, frame: Frame) -> Iterable[Tensor]:
-    """Tensors that are still held by variables, objects and containers."""
-    seen: set[int] = set()
+def _held(run: Run, frame: Frame | None, without: Value = None) -> Iterable[Tensor]:
+    """Tensors that are held by variables, objects and containers, all but `without`."""
+    seen: set[int] = {id(without)} if without is not None else set()
     found: list[Tensor] = []
 
     def collect(value: Value, depth: int) -> None:
@@ -229,7 +248,7 @@ def _held(run: Run, frame: Frame) -> Iterable[Tensor]:
             return
         if isinstance(value, (ListV, TupleV)):
             seen.add(id(value))
-            if isinstance(value, ListV) and value.maxlen is not None:
+            if isinstance(value, ListV) and (value.maxlen is not None or value.trimmed):
                 return
             for item in value.items:
                 collect(item, depth + 1)
@@ -251,7 +270,7 @@ def _held(run: Run, frame: Frame) -> Iterable[Tensor]:
             for item in list(dict.values(value.scope.variables)):
                 collect(item, depth + 1)
 
-    for active in [*run.frames, frame]:
+    for active in [*run.frames, *([frame] if frame is not None else [])]:
         one: Frame | None = active
         while one is not None:
             for value in list(dict.values(one.variables)):
@@ -268,11 +287,14 @@ def replaced(run: Run, old: Value, new: Value) -> None:
     if not run.loops or (isinstance(new, Tensor) and new.node is not None):
         return
     stay = {tensor.number for tensor in tensors_in(new)}
-    # What a container holds as well is let go when the container lets it go.
-    plain = isinstance(old, (Tensor, Sym))
-    release(
-        run, [t for t in tensors_in(old) if t.number not in stay and not (plain and t.stored_at is not None)]
-    )
+    gone = [t for t in tensors_in(old) if t.number not in stay]
+    if isinstance(old, (Tensor, Sym)):
+        # What a container holds as well is let go when the container lets it go.
+        gone = [t for t in gone if t.stored_at is None]
+    elif any(t.node is not None for t in gone):
+        stay = {tensor.number for tensor in _held(run, None, without=old)}
+        gone = [t for t in gone if t.number not in stay]
+    release(run, gone)
 
 
 def release(run: Run, tensors: list[Tensor]) -> None:
@@ -290,7 +312,7 @@ def release(run: Run, tensors: list[Tensor]) -> None:
 def finish(run: Run) -> None:
     """Verdicts at the end of a path."""
     for kept in run.kept.values():
-        nodes = [*kept.old, *(tensor.node for tensor in kept.group if tensor.node is not None)]
+        nodes = [*kept.old, *(node for node in map(_graph_of, kept.group) if node is not None)]
         if any(node.walks > kept.order or (node.left > kept.order and not kept.trains) for node in nodes):
             run.emit(GraphReleased(kept.event.place, True, kept.event.loop))
         else:
@@ -308,7 +330,7 @@ def finish(run: Run) -> None:
 
 def _trained(kept: Kept) -> bool:
     """Whether a backward went through the kept value, or through what its statement made in another iteration."""
-    mine = kept.group[0].node
+    mine = _graph_of(kept.group[0])
     if mine is None:
         return False
     return any(node.walks > 0 for node in (mine, *kept.old) if node.place.node is mine.place.node)
@@ -327,7 +349,8 @@ def _unused(run: Run) -> None:
         if not any(node.walks or node.left for node in nodes):
             if call.training is False or not any(loop.trains for loop in call.loops):
                 reported.add(call.place.node)
-                run.emit(UnusedGraph(call.place, all(n.certain for n in nodes), call.text, "eval"))
+                why = "eval" if call.training is False else "unused"
+                run.emit(UnusedGraph(call.place, all(n.certain for n in nodes), call.text, why))
         elif owned and call.fed is False and _foreign(run, call, owned):
             reported.add(call.place.node)
             run.emit(UnusedGraph(call.place, True, call.text, "target"))

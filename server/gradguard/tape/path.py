@@ -40,23 +40,37 @@ class PyRaise(Exception):
 class Oracle:
     """Answers unknown conditions along one path."""
 
-    __slots__ = ("answers", "given", "prefix", "weak")
+    __slots__ = ("answers", "given", "habits", "prefix", "weak")
 
     def __init__(self, prefix: tuple[bool, ...] = ()) -> None:
         self.prefix = prefix
         self.given: list[bool] = []
         self.answers: dict[Hashable, bool] = {}
         self.weak: list[bool] = []
+        self.habits: dict[Hashable, bool] = {}
+        """The last answer given at each test of a loop's body."""
 
-    def decide(self, key: Hashable, default: bool = True, *, weak: bool = False) -> bool:
-        """Answer of the condition `key` on this path. Weak questions are flipped last."""
+    def decide(
+        self, key: Hashable, default: bool = True, *, weak: bool = False, habit: Hashable = None
+    ) -> bool:
+        """Answer of the condition `key` on this path. Weak questions are flipped last.
+
+        What a test of a loop's body answered in one pass it answers in the next, where nothing else is asked for:
+        two passes that go the same way show what is carried from one to the other.
+        """
         if isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
-            return not self.decide(key[1], not default, weak=weak)
+            return not self.decide(
+                key[1], not default, weak=weak, habit=None if habit is None else ("not", habit)
+            )
         known = self.answers.get(key)
         if known is not None:
             return known
         index = len(self.given)
+        if habit is not None:
+            default = self.habits.get(habit, default)
         answer = self.prefix[index] if index < len(self.prefix) else default
+        if habit is not None:
+            self.habits[habit] = answer
         self.given.append(answer)
         self.weak.append(weak)
         self.answers[key] = answer

@@ -84,6 +84,8 @@ _SAME_MODULES = (
 
 
 def _module_shape(name: str, module: Instance, shape: Shape | None) -> Shape | None:
+    if module.attributes.get("reduction") in ("mean", "sum"):
+        return ()
     if shape is None:
         return None
     if name == "Linear":
@@ -98,10 +100,12 @@ def _module_shape(name: str, module: Instance, shape: Shape | None) -> Shape | N
 def _reduced(values: Values, shape: Shape | None) -> Shape | None:
     dim = values.get("dim", values.get("=dim"))
     keep = values.get("keepdim", values.get("=keepdim"))
+    if dim is None and keep is False:
+        return ()
     if shape is None or not isinstance(keep, bool):
         return None
     if dim is None:
-        return tuple(1 for _ in shape) if keep else ()
+        return tuple(1 for _ in shape)
     dims = dim.items if isinstance(dim, (ListV, TupleV)) else (dim,)
     if not all(isinstance(d, int) and -len(shape) <= d < max(len(shape), 1) for d in dims):
         return None
@@ -169,6 +173,6 @@ def _none(values: Values, first: Shape | None, tensors: list[Value]) -> Shape | 
 _SPECIAL = {
     "matmul": _matmul, "mm": _matmul, "bmm": _matmul, "mv": _matmul, "dot": _matmul, "rmatmul": _matmul, "linear": _linear, "cat": _cat,
     "concat": _cat, "stack": _stack, "conv1d": _none, "conv2d": _none, "embedding": _none, "index_select": _none, "gather": _none,
-    "masked_select": _none, "nonzero": _none, "cross_entropy": _none, "repeat": _none, "take": _none, "squeeze": _none, "unique": _none,
+    "masked_select": _none, "nonzero": _none, "repeat": _none, "take": _none, "squeeze": _none, "unique": _none,
     "multi_head_attention_forward": _none, "einsum": _none, "getitem": _none,
 }  # fmt: skip

@@ -194,8 +194,6 @@ def _for(run: Run, frame: Frame, node: ast.For | ast.AsyncFor) -> Steps:
     limit = MAX_EXACT if source.length is None or source.length <= MAX_EXACT else 2
     if len(run.loops) >= 2 and (source.length or 0) > 4:
         limit = 2
-    if loop.exact and min(limit, loop.length) > 3:
-        loop.looked_at = 3
     left = yield from _iterations(run, frame, node, loop, source, limit)
     if left is BREAK:
         return None

@@ -84,16 +84,22 @@ def _sequence_get(run: Run, owner: ListV | TupleV, index: Value) -> Value:
         parts = (index.lower, index.upper, index.step)
         if all(part is None or isinstance(part, int) for part in parts) and index.step != 0:
             chosen = list(items)[slice(*parts)]
-            return (
-                TupleV(tuple(chosen), open=owner.open)
-                if isinstance(owner, TupleV)
-                else ListV(chosen, open=owner.open)
-            )
+            if isinstance(owner, TupleV):
+                return TupleV(tuple(chosen), open=owner.open)
+            return ListV(chosen, open=owner.open, trimmed=bool(run.loops) and _bounded(index))
         return ListV(list(items), open=True) if isinstance(owner, ListV) else TupleV(tuple(items), open=True)
     if items:
         # An unknown index may hit any item; the last one stands for all.
         return items[-1]
     return run.fresh()
+
+
+def _bounded(part: SliceV) -> bool:
+    """`[-3:]` and `[:3]` give no more than so many items."""
+    lower, upper = part.lower, part.upper
+    return (isinstance(lower, int) and lower < 0 and upper is None) or (
+        lower in (None, 0) and isinstance(upper, int) and upper >= 0
+    )
 
 
 def _dict_get(run: Run, owner: DictV, index: Value) -> Value:
@@ -285,7 +291,7 @@ def put(run: Run, frame: Frame, owner: Value, index: Value, value: Value, node: 
             owner.items[index] = value
         elif isinstance(index, SliceV):
             _slice_put(run, frame, owner, index, value, node)
-        elif owner.items:
+        elif owner.items and not _beyond(owner, index):
             owner.items[-1] = value
             owner.open = True
         else:
@@ -326,6 +332,13 @@ def put(run: Run, frame: Frame, owner: Value, index: Value, value: Value, node: 
             torchcalls.array_write(run, frame, owner, node, "[...] =")
     elif isinstance(owner, Sym):
         owner.facts[f"[{token(index)!r}]"] = value
+
+
+def _beyond(owner: ListV, index: Value) -> bool:
+    """An index of a list of unknown length that hits none of the known items: a later one of a count."""
+    if isinstance(index, Sym):
+        return "later" in index.facts
+    return owner.open and isinstance(index, int)
 
 
 def _slice_put(run: Run, frame: Frame, owner: ListV, index: SliceV, value: Value, node: ast.AST) -> None:

@@ -45,11 +45,12 @@ def truth(run: Run, frame: Frame, value: Value, node: ast.AST, *, weak: bool = F
     known = known_truth(value)
     if known is not None:
         return known
+    habit = node if run.loops else None
     if isinstance(value, Tensor):
         reads.host_read(run, frame, node, "bool", value, implicit=True)
-        return run.oracle.decide(("bool", key_of(value)), weak=weak)
+        return run.oracle.decide(("bool", key_of(value)), weak=weak, habit=habit)
     if isinstance(value, Sym):
         if value.tensor is not None and value.kind == "tensor":
             reads.host_read(run, frame, node, "bool", value.tensor, implicit=True)
-        return run.oracle.decide(value.key, weak=weak)
-    return run.oracle.decide(("bool", key_of(value)), weak=weak)
+        return run.oracle.decide(value.key, weak=weak, habit=habit)
+    return run.oracle.decide(("bool", key_of(value)), weak=weak, habit=habit)

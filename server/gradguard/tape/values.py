@@ -53,6 +53,8 @@ class ListV:
     """`list`, `set`, `deque`, `modules`, `parameters`."""
     maxlen: Value = None
     escaped: bool = False
+    trimmed: bool = False
+    """Cut to a fixed number of items by a loop that is running: it does not grow."""
 
 
 @dataclass(slots=True, eq=False)
