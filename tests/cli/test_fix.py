@@ -33,10 +33,9 @@ Rewrite = Callable[[str], str]
 class Mechanic(Checker):
     """Finds each line that says `bad`; its fix rewrites the line as `rewrite` says."""
 
-    def text_checked(self, job: Job, text: str) -> tuple[Source, Report]:
-        source = Source(job.path, text)
+    def source_checked(self, job: Job, source: Source) -> Report:
         lines = [n for n in range(1, source.lines.count + 1) if "bad" in source.line(n)]
-        return source, Report(tuple(self._finding(job.path, source, line) for line in lines))
+        return Report(tuple(self._finding(job.path, source, line) for line in lines))
 
     def _finding(self, path: str, source: Source, line: int) -> Finding:
         span = Span(line, 1, line, len(source.line(line)) + 1)

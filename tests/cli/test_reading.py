@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gradguard.cli.reading import Unreadable, decode, read_file, replace_file
-from gradguard.source.decode import Decoded, Undecodable
+from gradguard.source.decode import Undecodable
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,6 @@ def test_a_change_that_the_encoding_cannot_express_is_refused() -> None:
     read = decode("# coding: latin-1\n".encode("latin-1"))
     with pytest.raises(Undecodable, match="in the file's encoding iso-8859-1"):
         read.encode("# coding: latin-1\n漢\n")
-
-
-def test_the_usual_line_end_of_a_file() -> None:
-    assert decode(b"a\r\nb\r\nc\n").newline == "\r\n"
-    assert decode(b"a\nb\nc\r\n").newline == "\n"
-    assert Decoded("", b"", "utf-8", False).newline == "\n"
 
 
 def test_replacing_keeps_the_mode_and_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.oracle.pool import Died, Pool
 
 BATCH = 50
-SECONDS_A_BATCH = 600.0
+SECONDS_A_BATCH = 1800.0
+PROGRESS = 500
 
 
 def main() -> int:
@@ -27,6 +29,8 @@ def main() -> int:
     last = given.seed + given.programs
     batches = [list(range(at, min(at + BATCH, last))) for at in range(given.seed, last, BATCH)]
     fixed = clean = wrong = lost = 0
+    made: Counter[str] = Counter()
+    rounds: Counter[int] = Counter()
     try:
         with ThreadPoolExecutor(given.jobs) as threads:
             answers = threads.map(
@@ -34,6 +38,11 @@ def main() -> int:
                 batches,
             )
             for seeds, answer in zip(batches, answers):
+                if (seeds[0] - given.seed) % PROGRESS == 0 and seeds[0] > given.seed:
+                    print(
+                        f"{seeds[0] - given.seed} programs: {fixed} with safe fixes, {wrong} wrong",
+                        flush=True,
+                    )
                 if isinstance(answer, Died):
                     lost += len(seeds)
                     print(
@@ -43,6 +52,8 @@ def main() -> int:
                 for seed, outcome in answer:
                     fixed += 1
                     clean += not outcome.left
+                    made.update(outcome.kinds)
+                    rounds[outcome.rounds] += 1
                     if outcome.wrong:
                         wrong += 1
                         print(f"=== seed {seed}: {'; '.join(outcome.wrong)}\n{outcome.before}")
@@ -50,6 +61,8 @@ def main() -> int:
                         print("\n".join(difflib.unified_diff(before, after, lineterm="", n=0)), flush=True)
     finally:
         pool.close()
+    print(f"fixes made: {made.total()} ({', '.join(f'{kind} {n}' for kind, n in made.most_common())})")
+    print(f"programs by rounds: {', '.join(f'{n} in {many}' for many, n in sorted(rounds.items()))}")
     print(
         f"{given.programs} programs, {fixed} with safe fixes, {clean} clean afterwards, {wrong} wrong, {lost} lost"
     )

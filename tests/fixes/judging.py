@@ -30,6 +30,7 @@ import torch
 from gradguard.check.settings import Settings
 from gradguard.cli import fix as cli_fix
 from gradguard.cli.worker import Checker, Job
+from gradguard.source.text import Source
 from tests.fuzz.verdict import TooLong, time_limit
 from tests.oracle.judging import relative_gap, tolerance
 from tests.oracle.programs import as_array, cloned_saves, reachable_leaves
@@ -57,7 +58,9 @@ class Outcome:
 
     before: str
     after: str
-    count: int
+    kinds: tuple[str, ...]
+    """Of the fixes that were made."""
+    rounds: int
     left: tuple[str, ...]
     """Codes that the fixed program is still reported for."""
     wrong: tuple[str, ...]
@@ -189,10 +192,12 @@ def judged(code: str) -> Outcome | None:
     done, left = fixed(code)
     if not done.count:
         return None
-    _, report = Checker(None, "/").text_checked(_job(code), code)
+    report = Checker(None, "/").source_checked(_job(code), Source(f"/{PATH}", code))
     written = any(finding.code.startswith("GG1") for finding in report.findings)
     wrong = verdict(code, done.after, left, written=written)
-    return Outcome(code, done.after, done.count, left, tuple(wrong))
+    if fixed(done.after)[0].count:
+        wrong.append("fixing it again changes it again")
+    return Outcome(code, done.after, done.kinds, done.rounds, left, tuple(wrong))
 
 
 def verdict(before: str, after: str, left: Sequence[str] = (), *, written: bool = True) -> list[str]:

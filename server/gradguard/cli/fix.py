@@ -1,13 +1,11 @@
-"""Apply fixes to files: safe ones, or also those that may change numbers; each round is checked anew.
+"""Apply fixes to files: safe ones, or also those that may change numbers.
 
-A file is read, fixed in memory until nothing more can be done, and replaced at once. Fixes that overlap wait
-for the next round. A round counts only when fewer findings are left and the text still parses; a file that
-does not parse is not fixed. A file that somebody else wrote meanwhile is left alone.
+A file is read, fixed in memory until nothing more can be done, and replaced at once. A file that somebody else
+wrote meanwhile is left alone.
 """
 
 from __future__ import annotations
 
-import ast
 import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,13 +13,10 @@ from pathlib import Path
 
 from gradguard.check.api import Report
 from gradguard.cli.reading import Unreadable, decode, read_bytes, replace_file
-from gradguard.cli.result import Edits
-from gradguard.cli.worker import Checker, Job, edits_of
-from gradguard.findings import Applicability, Span
+from gradguard.cli.worker import Checker, Job
+from gradguard.ide import fixall
 from gradguard.source.decode import Decoded, Undecodable
 from gradguard.source.text import Source
-
-ROUNDS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +27,14 @@ class Fixed:
     after: str
     report: Report
     """For the text after."""
-    count: int
+    kinds: tuple[str, ...]
+    """Of the fixes that were made."""
+    rounds: int
+
+    @property
+    def count(self) -> int:
+        """Number of fixes that were made."""
+        return len(self.kinds)
 
     def diff(self, name: str) -> Iterator[str]:
         """Lines of a unified diff, with their ends."""
@@ -49,23 +51,13 @@ class Fixed:
 def fix(job: Job, checker: Checker, *, unsafe: bool) -> Fixed:
     """Fix one file in memory. Raises Unreadable."""
     before = decode(read_bytes(Path(job.path)) if job.data is None else job.data)
-    allowed = {Applicability.SAFE, Applicability.UNSAFE} if unsafe else {Applicability.SAFE}
-    source, report = checker.text_checked(job, before.text)
-    count = 0
-    for _ in range(ROUNDS):
-        groups = [] if source.errors else list(_edits(source, report, allowed))
-        # All at once; where that does not help, one alone may.
-        for chosen in (groups, *([group] for group in groups if len(groups) > 1)):
-            text = apply(source, [edit for group in chosen for edit in group], before.newline)
-            if not chosen or text == source.text or not _parses(text):
-                continue
-            after, found = checker.text_checked(job, text)
-            if not found.crash and len(found.findings) < len(report.findings):
-                source, report, count = after, found, count + len(chosen)
-                break
-        else:
-            break
-    return Fixed(before, source.text, report, count)
+    source = Source(job.path, before.text)
+
+    def check(source: Source) -> Report:
+        return checker.source_checked(job, source)
+
+    done = fixall.fixed(source, check(source), check, unsafe=unsafe)
+    return Fixed(before, done.source.text, done.report, done.kinds, done.rounds)
 
 
 def write(path: str, fixed: Fixed) -> None:
@@ -83,50 +75,7 @@ def write(path: str, fixed: Fixed) -> None:
         raise Unreadable(f"cannot be written: {error.strerror}") from None
 
 
-def apply(source: Source, edits: list[tuple[Span, str]], newline: str) -> str:
-    """The text with these replacements, which do not overlap, in the file's own line ends."""
-    text = source.text
-    for span, replacement in sorted(edits, reverse=True):
-        start = source.lines.offset(span.line, span.column)
-        end = source.lines.offset(span.end_line, span.end_column)
-        new = replacement.replace("\r\n", "\n").replace("\n", newline)
-        text = text[:start] + new + text[end:]
-    return text
-
-
 def _lines(text: str) -> list[str]:
     """Lines with their ends, as patch tools count them."""
     lines = text.split("\n")
     return [line + "\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
-
-
-def _edits(source: Source, report: Report, allowed: set[Applicability]) -> Iterator[Edits]:
-    """Edits of the first allowed fix of each finding, without those that touch earlier ones."""
-    taken: list[Span] = []
-    for finding in report.findings:
-        for plan in finding.fixes:
-            if plan.applicability not in allowed:
-                continue
-            group = edits_of(plan, source)
-            if not group:
-                continue
-            if any(_touch(span, other) for span, _ in group for other in taken):
-                break
-            taken.extend(span for span, _ in group)
-            yield group
-            break
-
-
-def _touch(one: Span, other: Span) -> bool:
-    return (one.line, one.column) <= (other.end_line, other.end_column) and (other.line, other.column) <= (
-        one.end_line,
-        one.end_column,
-    )
-
-
-def _parses(text: str) -> bool:
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return False
-    return True

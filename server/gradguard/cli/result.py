@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from gradguard.findings import Finding, Limit, Severity, Span
-
-Edits = tuple[tuple[Span, str], ...]
-"""Replacements in the finding's file."""
+from gradguard.findings import Finding, Limit, Severity
+from gradguard.ide.fixall import Edits
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ from gradguard.check.workspace import ReadingWorkspace, Workspace
 from gradguard.cli import plain
 from gradguard.cli.cache import Cache, digest
 from gradguard.cli.reading import Unreadable, decode, read_bytes, read_or_none
-from gradguard.cli.result import Edits, Trouble
-from gradguard.findings import Finding, FixPlan, Span
+from gradguard.cli.result import Trouble
+from gradguard.findings import Finding, Span
+from gradguard.ide.fixall import Edits, edits_of
 from gradguard.source.decode import Decoded
 from gradguard.source.text import Source
 
@@ -79,10 +80,9 @@ class Checker:
         checked = self._cached(job, key) or self._fresh(job, text, key)
         return self._add_edits(checked, job, text) if self._with_edits else checked
 
-    def text_checked(self, job: Job, text: str) -> tuple[Source, Report]:
+    def source_checked(self, job: Job, source: Source) -> Report:
         """Check another text for the same file, past the cache."""
-        source = Source(job.path, text)
-        return source, check(source, job.settings, self._workspace(job.settings))
+        return check(source, job.settings, self._workspace(job.settings))
 
     def _fresh(self, job: Job, text: Decoded, key: str) -> Checked:
         workspace = _Recording(self._workspace(job.settings), self._digest)
@@ -185,14 +185,6 @@ class Checker:
         except (KeyError, TypeError, ValueError):
             return None
         return Checked(job.path, report, troubles, uses_torch=True)
-
-
-def edits_of(plan: FixPlan, source: Source) -> Edits | None:
-    """The edits of a fix in the file it is for; None when it cannot be done."""
-    from gradguard.fixes import api
-
-    edits = api.edits(plan, source)
-    return tuple((edit.span, edit.replacement) for edit in edits) if edits else None
 
 
 _GRAMMAR = f"as Python {sys.version_info[0]}.{sys.version_info[1]} reads it"

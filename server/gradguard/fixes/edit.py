@@ -21,9 +21,12 @@ class Edit:
 
 def between(source: Source, first: int, last: int, new: str) -> tuple[Edit, ...]:
     """The smallest edits that make the lines `first` to `last` read `new`, which ends as they do."""
-    start, end = source.lines.start(first), source.lines.start(last + 1)
-    old = source.text[start:end]
-    before, after = lines(old), lines(new)
+    return changes(source, source.lines.start(first), source.lines.start(last + 1), new)
+
+
+def changes(source: Source, start: int, end: int, new: str) -> tuple[Edit, ...]:
+    """The smallest edits that make the text from `start` to `end`, where lines begin and end, read `new`."""
+    before, after = lines(source.text[start:end]), lines(new)
     edits: list[Edit] = []
     at = [0]
     for line in before:

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gradguard.findings import FixPlan
-from gradguard.fixes import clones, comments, evaluation, graph, inplace, modes, moves, reads, rows, writes
+from gradguard.fixes import (
+    clones,
+    comments,
+    evaluation,
+    graph,
+    indexed,
+    inplace,
+    modes,
+    moves,
+    reads,
+    rows,
+    writes,
+)
 from gradguard.fixes.edit import Edit
 from gradguard.source.text import Source
 
@@ -19,7 +31,8 @@ KINDS: Mapping[str, Maker] = {
     "stack-rows": rows.stack_rows,
     "copy-array": clones.copy_array,
     "drop-inplace": writes.drop_inplace,
-    "masked-write": writes.masked_write,
+    "masked-write": indexed.masked_write,
+    "index-put": indexed.index_put,
     "clone": clones.clone_expression,
     "detach-kept": graph.detach,
     "detach-after": graph.detach_after,

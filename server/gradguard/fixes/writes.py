@@ -5,8 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from gradguard.findings import FixPlan
+from gradguard.fixes.clones import spans_of
 from gradguard.fixes.edit import Edit
-from gradguard.fixes.imports import torch_name, with_torch
 from gradguard.fixes.region import Region
 from gradguard.fixes.syntax import argument, expression, parenthesized, text_of, without_argument
 from gradguard.ops import table
@@ -110,41 +110,18 @@ def clone_before(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
 
 
 def drop_inplace(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
-    """`nn.ReLU(inplace=True)` without the flag."""
-    region = Region.of(source, [plan.span])
-    call = region.find(plan.span, cst.Call) if region is not None else None
-    new = without_flag(call) if call is not None else None
-    if region is None or call is None or new is None:
+    """`nn.ReLU(inplace=True)` without the flag, and those that `also` names (`line:column:line:column;...`)."""
+    spans = [plan.span, *spans_of(dict(plan.data).get("also", ""))]
+    region = Region.of(source, spans)
+    if region is None:
         return None
-    region.replace(call, new)
-    return region.edits()
-
-
-def masked_write(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
-    """`y[mask] = 0` as `masked_fill`, `y[mask] = z[mask]` as `torch.where`. data: `how`, `name`."""
-    region = Region.of(source, [plan.span])
-    node = region.find(plan.span, cst.Assign) if region is not None else None
-    if region is None or node is None or len(node.targets) != 1:
-        return None
-    target = node.targets[0].target
-    data = dict(plan.data)
-    if (
-        not isinstance(target, cst.Subscript)
-        or len(target.slice) != 1
-        or text_of(target.value) != data.get("name")
-    ):
-        return None
-    index = target.slice[0].slice
-    if not isinstance(index, cst.Index):
-        return None
-    name, at = text_of(target.value), text_of(index.value)
-    made = f"{name}.masked_fill({at}, {text_of(node.value)})"
-    if data.get("how") == "where":
-        if not isinstance(node.value, cst.Subscript):
+    for span in spans:
+        call = region.find(span, cst.Call)
+        new = without_flag(call) if call is not None else None
+        if call is None or new is None:
             return None
-        made = f"{torch_name(source)}.where({at}, {text_of(node.value.value)}, {name})"
-    region.replace(node, assignment(name, expression(made)))
-    return with_torch(source, region.edits())
+        region.replace(call, new)
+    return region.edits()
 
 
 def functional(call: cst.Call) -> cst.Call | None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import Enum
 
+from gradguard.check.api import Report
+from gradguard.check.workspace import Workspace
 from gradguard.findings import Applicability, Finding, FixPlan, Span
-from gradguard.ide.analysis import Analysis
+from gradguard.ide import fixall
+from gradguard.ide.analysis import Analyser, Analysis
+from gradguard.ide.analysis import analysis as analyse
+from gradguard.ide.fixall import Cell
 from gradguard.ide.ignore import ignoring
 from gradguard.ide.wording import Wording
 from gradguard.source.text import Source
@@ -89,13 +94,28 @@ def in_place(analysis: Analysis, span: Span, wording: Wording) -> list[Offer]:
     return [Offer(What.REWRITE, wording.message(plan.title), (), plan) for plan in plans]
 
 
-def fix_all(analysis: Analysis, findings: Iterable[Finding], wording: Wording) -> Offer | None:
+def fix_all(analysis: Analysis, cell: Cell, wording: Wording) -> Offer | None:
     """The offer to make every safe fix; None where there is none to make or a piece does not parse."""
-    if not analysis.whole:
+    if not analysis.whole or not fixall.fixable(_report(analysis), cell.lines(analysis.source)):
         return None
-    path = analysis.source.path
-    about = tuple(each for each in findings if each.path == path and _first_safe(each) is not None)
-    return Offer(What.FIX_ALL, wording.text("fix-all"), about) if about else None
+    return Offer(What.FIX_ALL, wording.text("fix-all"))
+
+
+def every(
+    analysis: Analysis, cell: Cell, workspace: Workspace, analyser: Analyser
+) -> tuple[Change, ...] | None:
+    """What the offer to fix everything does: the same as `--fix` on a file with this text. Costs analyses."""
+
+    def check(source: Source) -> Report:
+        return _report(analyse(source, analysis.settings, workspace, analyser))
+
+    done = fixall.fixed(analysis.source, _report(analysis), check, cell=cell)
+    edits = fixall.difference(analysis.source, cell, done)
+    return tuple(Change(*each) for each in edits) or None
+
+
+def _report(analysis: Analysis) -> Report:
+    return replace(analysis.outcome.report, findings=analysis.findings)
 
 
 def changes(offer: Offer, analysis: Analysis) -> tuple[Change, ...] | None:
@@ -104,11 +124,9 @@ def changes(offer: Offer, analysis: Analysis) -> tuple[Change, ...] | None:
     if offer.what is What.IGNORE:
         found = ignoring(offer.about[0], source)
         return (Change(*found),) if found else None
-    if offer.what is What.FIX_ALL:
-        return _every(offer.about, analysis)
     if offer.plan is None:
         return None
-    return _edits(offer.plan, source) or None
+    return tuple(Change(*each) for each in fixall.edits_of(offer.plan, source) or ()) or None
 
 
 def touches(one: Span, other: Span) -> bool:
@@ -117,35 +135,3 @@ def touches(one: Span, other: Span) -> bool:
         one.end_line,
         one.end_column,
     )
-
-
-def _every(findings: Sequence[Finding], analysis: Analysis) -> tuple[Change, ...] | None:
-    """The safe fixes of all findings, those left out that would change what another changes already."""
-    taken: list[Change] = []
-    for finding in findings:
-        plan = _first_safe(finding)
-        made = _edits(plan, analysis.source) if plan else ()
-        fresh = [each for each in made if each not in taken]
-        if any(_collide(each.span, other.span) for each in fresh for other in taken):
-            continue
-        taken.extend(fresh)
-    return tuple(sorted(taken, key=lambda each: each.span)) or None
-
-
-def _edits(plan: FixPlan, source: Source) -> tuple[Change, ...]:
-    # Loads libcst, which costs more than everything else at start-up.
-    from gradguard.fixes import api
-
-    return tuple(Change(edit.span, edit.replacement) for edit in api.edits(plan, source) or ())
-
-
-def _collide(one: Span, other: Span) -> bool:
-    start, end = (
-        max((one.line, one.column), (other.line, other.column)),
-        min((one.end_line, one.end_column), (other.end_line, other.end_column)),
-    )
-    return start < end or one == other
-
-
-def _first_safe(finding: Finding) -> FixPlan | None:
-    return next((plan for plan in finding.fixes if plan.applicability is Applicability.SAFE), None)

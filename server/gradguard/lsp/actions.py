@@ -32,7 +32,7 @@ _KIND_OF = {
 }
 
 
-def actions(
+async def actions(
     server: Server, program: Program, snapshot: Snapshot, analysis: Analysis, params: lsp.CodeActionParams
 ) -> list[lsp.CodeAction]:
     """The actions for a range. What the client says about its diagnostics is not used: editors garble it."""
@@ -48,20 +48,20 @@ def actions(
     if not automatic and _wanted((lsp.CodeActionKind.RefactorRewrite.value,), only):
         found += ide.in_place(analysis, span, server.wording)
     if _asked(FIX_ALL, only) or (not only and not automatic and session.client.lazy_edits):
-        everything = ide.fix_all(analysis, findings, server.wording)
+        everything = ide.fix_all(analysis, snapshot.cell(uri), server.wording)
         found += [everything] if everything else []
     out = []
     for offer in found:
         kind = _KIND_OF[offer.what]
         if only and not _asked(kind, only):
             continue
-        action = _action(server, program, snapshot, analysis, offer, kind, uri)
+        action = await _action(server, program, snapshot, analysis, offer, kind, uri)
         if action is not None:
             out.append(action)
     return out
 
 
-def resolve(server: Server, action: lsp.CodeAction) -> lsp.CodeAction:
+async def resolve(server: Server, action: lsp.CodeAction) -> lsp.CodeAction:
     """Give an action its edit. Raises JsonRpcContentModified when the text is another by now."""
     data: Any = action.data
     if action.edit is not None or not isinstance(data, dict):
@@ -78,11 +78,11 @@ def resolve(server: Server, action: lsp.CodeAction) -> lsp.CodeAction:
     offer = _again(server, program, program.analysis, data)
     if offer is None:
         raise JsonRpcContentModified("the finding is gone")
-    action.edit = _edit(server, program.of, program.analysis, offer, str(data["uri"]))
+    action.edit = await _edit(server, program, program.of, program.analysis, offer, str(data["uri"]))
     return action
 
 
-def _action(
+async def _action(
     server: Server,
     program: Program,
     snapshot: Snapshot,
@@ -106,24 +106,25 @@ def _action(
     if client.lazy_edits:
         action.data = {"uri": uri, "stamp": snapshot.stamp, "what": offer.what.value, "key": _key(offer)}
         return action
-    action.edit = _edit(server, snapshot, analysis, offer, uri)
+    action.edit = await _edit(server, program, snapshot, analysis, offer, uri)
     return action if action.edit is not None else None
 
 
-def _edit(
-    server: Server, snapshot: Snapshot, analysis: Analysis, offer: Offer, uri: str
+async def _edit(
+    server: Server, program: Program, snapshot: Snapshot, analysis: Analysis, offer: Offer, uri: str
 ) -> lsp.WorkspaceEdit | None:
-    changes = ide.changes(offer, analysis)
+    session = server.session
+    if offer.what is What.FIX_ALL:
+        changes = await session.fixed(program, snapshot, snapshot.cell(uri))
+    else:
+        changes = ide.changes(offer, analysis)
     if not changes:
         return None
-    session = server.session
     by_uri: dict[str, list[lsp.TextEdit]] = {}
     for change in changes:
         document, before = snapshot.part(change.span.line)
         if change.span.end_line - before > document.index.count:
             return None  # an edit never reaches from one cell into the next
-        if offer.what is What.FIX_ALL and document.uri != uri:
-            continue
         text = change.text
         if document.index.line_end != "\n" and "\r" not in text:
             text = text.replace("\n", document.index.line_end)
@@ -147,7 +148,7 @@ def _edit(
 def _again(server: Server, program: Program, analysis: Analysis, data: dict[str, Any]) -> Offer | None:
     findings = server.session.findings(program)
     if data.get("what") == What.FIX_ALL.value:
-        return ide.fix_all(analysis, findings, server.wording)
+        return ide.fix_all(analysis, program.snapshot.cell(str(data.get("uri"))), server.wording)
     key = data.get("key") or [""]
     if key[0] in IN_PLACE:
         kind, *place, title = key

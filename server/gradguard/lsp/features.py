@@ -60,11 +60,11 @@ def register(server: Server) -> None:
         ready = await answer(server, params.text_document.uri)
         if ready is None:
             return None
-        return actions.actions(server, *ready, params)
+        return await actions.actions(server, *ready, params)
 
     @server.feature(lsp.CODE_ACTION_RESOLVE)
-    def on_resolve(action: lsp.CodeAction) -> lsp.CodeAction:
-        return actions.resolve(server, action)
+    async def on_resolve(action: lsp.CodeAction) -> lsp.CodeAction:
+        return await actions.resolve(server, action)
 
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
     async def on_hints(params: lsp.InlayHintParams) -> list[lsp.InlayHint] | None:

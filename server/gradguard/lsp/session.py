@@ -22,7 +22,9 @@ from lsprotocol import types as lsp
 from gradguard.check.settings import DEFAULTS
 from gradguard.check.workspace import EMPTY
 from gradguard.findings import Finding
+from gradguard.ide.actions import Change, every
 from gradguard.ide.analysis import Analyser, Analysis, analysis, facts
+from gradguard.ide.fixall import Cell
 from gradguard.lsp.client import Client
 from gradguard.lsp.configuration import Configuration, InForce, source_roots
 from gradguard.lsp.documents import PYTHON, Document, document, path_of
@@ -290,6 +292,30 @@ class Session:
             return await asyncio.wait_for(result, patience)
         except asyncio.TimeoutError:
             return None
+
+    async def fixed(self, program: Program, snapshot: Snapshot, cell: Cell) -> tuple[Change, ...] | None:
+        """The edits that make every safe fix in a cell of a program; None where there are none or the text changed."""
+        found, force = program.analysis, program.force
+        if found is None or force is None or program.of is not snapshot or not program.fresh:
+            return None
+        buffers, roots = self.buffers(), source_roots(force)
+        result: asyncio.Future[tuple[Change, ...] | None] = asyncio.get_running_loop().create_future()
+
+        def work() -> tuple[Change, ...] | None:
+            if program.snapshot is not snapshot:  # its trees may have moved with a newer text
+                return None
+            return every(found, cell, View(self.disk, buffers, roots), self.analyser)
+
+        def done(value: tuple[Change, ...] | None) -> None:
+            if not result.done():
+                result.set_result(value if program.snapshot is snapshot else None)
+
+        def failed(error: BaseException) -> None:
+            log.error("no fixes for %s: %r", snapshot.path, error)
+            done(None)
+
+        self.worker.submit(f"fixed:{id(result)}", work, done, failed, Urgency.DEPENDENT)
+        return await result
 
     def findings(self, program: Program) -> tuple[Finding, ...]:
         """What is shown for a program: its own findings, those of others in it, and observed ones."""

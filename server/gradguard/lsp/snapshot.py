@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lsprotocol import types as lsp
 
 from gradguard.findings import Span
+from gradguard.ide.fixall import Cell
 from gradguard.lsp.documents import Document
 from gradguard.source.lines import LineIndex
 from gradguard.source.notebook import join
@@ -40,6 +41,11 @@ class Snapshot:
             if each.uri == uri:
                 return start - 1
         return None
+
+    def cell(self, uri: str) -> Cell:
+        """A document as the part of the program that fixes of it may change."""
+        uris = [each.uri for each in self.documents]
+        return Cell(self.starts, uris.index(uri) if uri in uris else 0)
 
     def location(self, span: Span, encoding: str) -> lsp.Location:
         """A stretch of the program as the client knows it; never reaches out of its document."""

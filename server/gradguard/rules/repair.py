@@ -15,10 +15,10 @@ from gradguard.findings import Applicability, FixPlan
 from gradguard.rules.blocks import after, blocks, function_around
 from gradguard.rules.model import Context, quoted
 from gradguard.tape.domain import Place
-from gradguard.tape.events import SavedTensorMutated, WriteFact
+from gradguard.tape.events import RefusedWrite, SavedTensorMutated, WriteFact
 from gradguard.tape.holders import ELSEWHERE, NOBODY, Sharing
 
-HARMLESS = frozenset({"dtype", "untyped", "shape"})
+HARMLESS = frozenset({"dtype", "untyped", "shape", "index", "mask", "value", "number"})
 """Reasons that do not matter to a new tensor, or only to how it is spelled."""
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -61,7 +61,7 @@ def rewritten(context: Context, write: WriteFact, *, known: bool = True) -> list
     if not name or not _assignable(name):
         return []
     return [
-        *_masked(context, write, name, sharing, applicability),
+        *_put(context, write, name, sharing, applicability),
         *context.plan(
             "clone-before",
             f"Clone {quoted(name)} before the write",
@@ -109,46 +109,78 @@ def root_name(text: str) -> str:
 
 
 def without_flag(context: Context, write: WriteFact) -> list[FixPlan]:
-    """`inplace=True` dropped where the module that writes is made."""
-    maker = write.maker
-    if maker is None or maker.path != write.place.path or not isinstance(maker.node, ast.Call):
+    """`inplace=True` dropped where the modules are made that write at this place."""
+    makers = {
+        context.analysis.span(each.maker): each.maker
+        for each in [write, *_writes_at(context, write.place)]
+        if each.maker is not None and isinstance(each.maker.node, ast.Call)
+    }
+    if write.maker is None or any(maker.path != write.place.path for maker in makers.values()):
         return []
-    sharing = context.analysis.sharing.get(maker.node, NOBODY)
-    safe = not sharing.slots and sharing.reasons <= {*HARMLESS, "argument"} and not context.analysis.limits
-    name = ast.unparse(maker.node.func)
+    first, *others = sorted(makers)
+    sharing = [context.analysis.sharing.get(maker.node, NOBODY) for maker in makers.values()]
+    safe = not context.analysis.limits and all(
+        not each.slots and each.reasons <= {*HARMLESS, "argument"} for each in sharing
+    )
+    also = ";".join(f"{s.line}:{s.column}:{s.end_line}:{s.end_column}" for s in others)
+    name = ast.unparse(makers[first].node.func)  # type: ignore[attr-defined]
     return context.plan(
         "drop-inplace",
         f"Make `{name}` work out of place",
         Applicability.SAFE if safe else Applicability.UNSAFE,
-        maker.node,
-        maker,
+        makers[first].node,
+        makers[first],
+        **({"also": also} if also else {}),
     )
 
 
-def _masked(
+def _writes_at(context: Context, place: Place) -> Iterator[WriteFact]:
+    """Every write of one place that an event is about; they share one finding."""
+    for event in context.analysis.events:
+        if isinstance(event, (SavedTensorMutated, RefusedWrite)) and event.write.place.node is place.node:
+            yield event.write
+
+
+def _put(
     context: Context, write: WriteFact, name: str, sharing: Sharing, applicability: Applicability
 ) -> list[FixPlan]:
-    """`y[y > 2] = 0.0` with `masked_fill`, `y[y > 2] = z[y > 2]` with `torch.where`: the mask has `y`'s own shape."""
+    """`y[mask] = 0.0` with `masked_fill`, `y[mask] = z[mask]` with `torch.where`, `y[i] = v` with `index_put`."""
     statement = write.statement
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or write.kind != "setitem":
         return []
     target, value = statement.targets[0], statement.value
     if not isinstance(target, ast.Subscript) or ast.unparse(target.value) != name:
         return []
-    if not isinstance(target.slice, ast.Compare):
-        return _stacked(context, write, name)
-    sides = [target.slice.left, *target.slice.comparators]
-    if sum(ast.unparse(side) == name for side in sides) != 1 or not all(
-        ast.unparse(side) == name or _number(side) for side in sides
-    ):
-        return []
-    how = "masked-fill" if _number(value) else ""
-    if isinstance(value, ast.Subscript) and "dtype" not in sharing.reasons:
-        how = "where" if ast.unparse(value.slice) == ast.unparse(target.slice) else ""
-    title = f"Fill a new {quoted(name)} with `{'torch.where' if how == 'where' else 'masked_fill'}`"
-    if not how:
-        return []
-    return context.plan("masked-write", title, applicability, statement, write.place, name=name, how=how)
+    stacked = _stacked(context, write, name)
+    if any(not isinstance(part, _QUIET) for part in ast.walk(target.slice)):
+        return stacked  # the order in which calls are made would change
+    how = ""
+    if "mask" not in sharing.reasons or _compares(target.slice, name):
+        same = isinstance(value, ast.Subscript) and ast.unparse(value.slice) == ast.unparse(target.slice)
+        how = "masked-fill" if _number(value) else "where" if same and "dtype" not in sharing.reasons else ""
+    if how:
+        title = f"Fill a new {quoted(name)} with `{'torch.where' if how == 'where' else 'masked_fill'}`"
+        made = context.plan("masked-write", title, applicability, statement, write.place, name=name, how=how)
+    elif "index" not in sharing.reasons and not {"value", "number"} <= sharing.reasons:
+        title = f"Put the values into a new {quoted(name)} with `index_put`"
+        data = {"name": name} if "number" in sharing.reasons else {"name": name, "number": "yes"}
+        made = context.plan("index-put", title, applicability, statement, write.place, **data)
+    else:
+        made = []
+    return [*made, *stacked]
+
+
+_QUIET = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.Compare, ast.UnaryOp, ast.BinOp, ast.expr_context, ast.cmpop, ast.unaryop, ast.operator)  # fmt: skip
+"""What calls nothing, as far as a program that indexes tensors goes."""
+
+
+def _compares(index: ast.expr, name: str) -> bool:
+    """Whether an index compares the tensor with numbers, so that it is a mask of its own shape."""
+    if not isinstance(index, ast.Compare):
+        return False
+    sides = [index.left, *index.comparators]
+    own = [ast.unparse(side) == name for side in sides]
+    return sum(own) == 1 and all(mine or _number(side) for mine, side in zip(own, sides))
 
 
 def _stacked(context: Context, write: WriteFact, name: str) -> list[FixPlan]:

@@ -21,12 +21,6 @@ class Decoded:
     encoding: str
     bom: bool
 
-    @property
-    def newline(self) -> str:
-        """The line end that most lines have."""
-        windows = self.data.count(b"\r\n")
-        return "\r\n" if windows * 2 > self.data.count(b"\n") else "\n"
-
     def encode(self, text: str) -> bytes:
         """Bytes of another text in the same form. Raises Undecodable where the encoding cannot express it."""
         try:

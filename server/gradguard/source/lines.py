@@ -41,10 +41,13 @@ class LineIndex:
 
     @property
     def line_end(self) -> str:
-        """The line end that this text uses: that of its first line, `\\n` where there is only one line."""
-        if self.count == 1:
+        """The line end that most lines of this text have, `\\n` where there is only one line."""
+        if "\r" not in self.text:
             return "\n"
-        return self.text[self._ends[0] : self._starts[1]]
+        windows, unix = self.text.count("\r\n"), self.text.count("\n")
+        if windows * 2 > unix:
+            return "\r\n"
+        return "\n" if unix else "\r"
 
     def line(self, number: int) -> str:
         """Text of a line without its line end; empty for a line that does not exist."""

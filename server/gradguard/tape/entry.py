@@ -354,7 +354,9 @@ def _sureness(event: Event) -> int:
 def event_key(event: Event) -> object:
     """Events with the same key are the same mistake."""
     if isinstance(event, SavedTensorMutated):
-        return (SavedTensorMutated, event.place.node, event.saved.place.node, event.write.counted)
+        maker = event.write.maker
+        where = (event.place.node, event.saved.place.node, maker.node if maker is not None else None)
+        return (SavedTensorMutated, *where, event.write.counted)
     if isinstance(event, SecondBackward):
         return (SecondBackward, event.place.node, event.second.node)
     if isinstance(event, (GraphKept, GraphReleased)):

@@ -13,7 +13,7 @@ of an entry see of the same write is added up, since an edit changes all of them
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -53,7 +53,9 @@ class Sharing:
     """`argument`: a caller passed it. `leaf`: the tensor is one. `no-grad`: written with grad mode off, and it
     has a history. `hooks`: hooks or a retained gradient are on it. `parameter`: the slot takes parameters
     only. `dtype`: an op out of place may give another dtype. `unknown`: too much to look through. `untyped`,
-    `shape`: an op in place may be refused, since a dtype is not known, or an operand not seen to fit."""
+    `shape`: an op in place may be refused, since a dtype is not known, or an operand not seen to fit. Of
+    `x[i] = v`: `index`, `mask`: `i` is not seen to be what `index_put` takes, or a mask of all of `x`; `value`,
+    `number`: `v` is not seen to be a tensor that `index_put` takes, or a number."""
 
     def __or__(self, other: Sharing) -> Sharing:
         return Sharing(self.slots | other.slots, self.reasons | other.reasons)
@@ -73,6 +75,51 @@ def note(run: Run, target: Tensor, place: Place, operands: Iterable[Tensor], mak
         # The flag of a module may go only if each call rebinds what it wrote, as `x = self.relu(x)` does.
         left = Sharing(found.slots - rebound(run.statement), found.reasons)
         run.sharing[maker.node] = run.sharing.get(maker.node, NOBODY) | left
+
+
+def note_index(run: Run, target: Tensor, parts: Sequence[Value], value: Value, place: Place) -> None:
+    """Remember which function, if any, puts `value` into a new tensor as `target[parts] = value` does."""
+    against = set()
+    rank = _indexed_rank(target, parts)
+    if rank is None:
+        against.add("index")
+    only = parts[0] if len(parts) == 1 else None
+    if not isinstance(only, Tensor) or only.dtype != "bool" or not _same_shape(only, target):
+        against.add("mask")
+    if not isinstance(value, (int, float)) and not (isinstance(value, Sym) and value.kind in _NUMBERS):
+        against.add("number")
+    if rank is None or not isinstance(value, Tensor) or not _can_be_put(value, target, rank):
+        against.add("value")
+    run.sharing[place.node] = run.sharing.get(place.node, NOBODY) | Sharing(reasons=frozenset(against))
+
+
+def _indexed_rank(target: Tensor, parts: Sequence[Value]) -> int | None:
+    """Dimensions of `target[parts]`; None where one of the parts is no tensor that can index, or a shape is unknown."""
+    if target.shape is None:
+        return None
+    rank, ranks = len(target.shape), [0]
+    for part in parts:
+        if not isinstance(part, Tensor) or part.shape is None or part.dtype not in _INDICES:
+            return None
+        rank -= len(part.shape) if part.dtype == "bool" else 1
+        ranks.append(1 if part.dtype == "bool" else len(part.shape))
+    return rank + max(ranks) if rank >= 0 else None
+
+
+def _can_be_put(value: Tensor, target: Tensor, rank: int) -> bool:
+    """Whether `index_put` takes a value where an assignment to an index would make it fit."""
+    alike = value.dtype is not None and value.dtype == target.dtype and value.device == target.device
+    return alike and value.shape is not None and len(value.shape) <= rank
+
+
+_INDICES = ("int64", "int32", "bool")
+_NUMBERS = ("int", "float", "number")
+
+
+def _same_shape(one: Tensor, other: Tensor) -> bool:
+    if one.shape is None or other.shape is None or len(one.shape) != len(other.shape):
+        return False
+    return all(isinstance(mine, int) and mine == theirs for mine, theirs in zip(one.shape, other.shape))
 
 
 def rebound(statement: ast.stmt | None) -> frozenset[str]:

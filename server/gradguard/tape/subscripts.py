@@ -6,7 +6,7 @@ import ast
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from gradguard.tape import attributes, layout, lifetime, machine, reads, torchcalls
+from gradguard.tape import attributes, holders, layout, lifetime, machine, reads, torchcalls
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Place, Tensor
@@ -383,6 +383,7 @@ def tensor_put(
     if not indices and owner.expanded is not False:
         part = run.tensor(place)
         _lay_out(part, owner, parts)
+    holders.note_index(run, owner, parts, value, place)
     torchcalls.setitem(run, frame, owner, indices, value, place, node, masked=mask, part=part)
 
 

@@ -179,7 +179,7 @@ def method(run: Run, frame: Frame, owner: Tensor, name: str, call: Call, node: a
             expr=receiver,
         )
         return owner
-    return torchcalls.unknown_op(run, full, name)
+    return torchcalls.unknown_op(run, full, name, view=True)
 
 
 def _detach(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:

@@ -47,9 +47,15 @@ def _plain(name: str) -> str:
 EXPLICIT = frozenset({"item", "tolist", "cpu", "numpy"})
 
 
-def unknown_op(run: Run, call: Call, name: str) -> Value:
-    """An op without a row: it may need any of its arguments, so nothing is certain."""
+def unknown_op(run: Run, call: Call, name: str, *, view: bool = False) -> Value:
+    """An op without a row: it may need any of its arguments, so nothing is certain.
+
+    view: the result may share memory with an argument. It is not followed, but whoever asks who else sees a
+    write to that memory must not believe to know them all.
+    """
     inputs = [t for value in (*call.args, *call.kwargs.values()) for t in tensors_in(value)]
+    for one in inputs if view else ():
+        one.memory.outside = True
     made = run.tensor(call.place)
     needs = machine.requires(run, inputs)
     made.contiguous = None

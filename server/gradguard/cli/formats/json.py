@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 from gradguard import __version__
-from gradguard.cli.result import Edits, Outcome
+from gradguard.cli.result import Outcome
 from gradguard.findings import Finding
+from gradguard.ide.fixall import Edits
 
 
 def render(outcome: Outcome) -> str:

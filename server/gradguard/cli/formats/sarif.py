@@ -10,8 +10,9 @@ from urllib.parse import quote
 from gradguard import __version__
 from gradguard.check.catalogue import RuleInfo
 from gradguard.cli.fingerprints import LineOf, fingerprints
-from gradguard.cli.result import Edits, Outcome
+from gradguard.cli.result import Outcome
 from gradguard.findings import Finding, Limit, Severity, Span
+from gradguard.ide.fixall import Edits
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 

@@ -61,6 +61,8 @@ def call(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
     if path.startswith("torch.nn.init."):
         return _initialise(run, frame, path, call, node)
     name = path.rpartition(".")[2]
+    if name == "einsum" and call.args and isinstance(call.args[0], Tensor):
+        call = _equation_first(run, call)
     for spelled in _spellings(path, name):
         made = torchcalls.call_op(run, frame, spelled, call, node, name=name)
         if made is not torchcalls.MISSING:
@@ -68,6 +70,14 @@ def call(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
     if path.startswith("torch.Tensor."):
         return _unbound(run, frame, name, call, node)
     return _unknown(run, frame, path, call, node)
+
+
+def _equation_first(run: Run, call: Call) -> Call:
+    """`einsum(a, (0, 1), b, (1, 2), (0, 2))` as `einsum(equation, a, b)`, which is what the table knows."""
+    at = [index for index, value in enumerate(call.args) if isinstance(value, Tensor)]
+    args = [run.fresh("str"), *(call.args[index] for index in at)]
+    exprs = [None, *(call.expr(index) for index in at)]
+    return Call(args, call.kwargs, call.place, exprs, call.kwexprs, call.name, call.open_args)
 
 
 def _foreach(run: Run, frame: Frame, method: str, call: Call, node: ast.AST) -> Value:
@@ -161,7 +171,7 @@ def _unknown(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Va
         return run.fresh(data=not tensors)
     if short.startswith("distributions"):
         return _distribution(run, path, call, node)
-    return torchcalls.unknown_op(run, call, path.rpartition(".")[2])
+    return torchcalls.unknown_op(run, call, path.rpartition(".")[2], view=True)
 
 
 def _distribution(run: Run, path: str, call: Call, node: ast.AST) -> Value:

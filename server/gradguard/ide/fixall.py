@@ -1,0 +1,179 @@
+"""Every fix that may be made, until none is left: the one way for `--fix` and for the editor's fix-all.
+
+Each round is checked anew. Fixes that overlap wait for the next round. A round counts only when fewer findings
+are left and the text still parses; a program that does not parse is not fixed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from gradguard.check.api import Report
+from gradguard.findings import Applicability, FixPlan, Span
+from gradguard.source.lines import LineIndex
+from gradguard.source.text import Source
+
+ROUNDS = 10
+
+Check = Callable[[Source], Report]
+Edits = tuple[tuple[Span, str], ...]
+"""Replacements in one text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The part of a program that fixes may change: all of it, or one cell of a notebook.
+
+    starts: the line at which each cell begins.
+    """
+
+    starts: tuple[int, ...] = (1,)
+    index: int = 0
+
+    def lines(self, source: Source) -> range:
+        """Its lines."""
+        behind = self.starts[self.index + 1 :]
+        return range(self.starts[self.index], behind[0] if behind else source.lines.count + 1)
+
+    def stretch(self, source: Source) -> tuple[int, int]:
+        """Where its text starts and ends in the program's. The line end behind a cell is none of its own."""
+        lines = self.lines(source)
+        start, end = source.lines.start(lines.start), source.lines.start(lines.stop)
+        if len(self.starts) > 1 and source.text[start:end].endswith("\n"):
+            end -= 1
+        return start, end
+
+    def grown(self, lines: int) -> Cell:
+        """The same cell with more lines in it."""
+        until = self.index + 1
+        return replace(self, starts=(*self.starts[:until], *(start + lines for start in self.starts[until:])))
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """What fixing made of a program. `report` is for the text after."""
+
+    source: Source
+    report: Report
+    cell: Cell
+    kinds: tuple[str, ...] = ()
+    """Of the fixes that were made."""
+    rounds: int = 0
+
+
+def fixed(
+    source: Source, report: Report, check: Check, *, unsafe: bool = False, cell: Cell | None = None
+) -> Fixed:
+    """Make every safe fix, with `unsafe` also those that may change numbers. Only edits within `cell` are made."""
+    allowed = {Applicability.SAFE, Applicability.UNSAFE} if unsafe else {Applicability.SAFE}
+    done = Fixed(source, report, cell or Cell())
+    while done.rounds < ROUNDS:
+        after = _round(done, check, allowed)
+        if after is None:
+            break
+        done = after
+    return done
+
+
+def fixable(report: Report, lines: range) -> bool:
+    """Whether a safe fix is offered for a finding on these lines."""
+    return any(
+        plan.applicability is Applicability.SAFE
+        for finding in report.findings
+        for plan in finding.fixes
+        if finding.span.line in lines
+    )
+
+
+def difference(before: Source, cell: Cell, done: Fixed) -> Edits:
+    """The edits that lead from the text before to the one after, within the cell."""
+    from gradguard.fixes.edit import changes
+
+    start, end = done.cell.stretch(done.source)
+    made = changes(before, *cell.stretch(before), done.source.text[start:end])
+    return tuple((edit.span, edit.replacement) for edit in made)
+
+
+def edits_of(plan: FixPlan, source: Source) -> Edits | None:
+    """The edits of a fix in the file it is for; None when it cannot be done."""
+    # Loads libcst, which costs more than everything else at start-up.
+    from gradguard.fixes import api
+
+    edits = api.edits(plan, source)
+    return tuple((edit.span, edit.replacement) for edit in edits) if edits else None
+
+
+def _round(done: Fixed, check: Check, allowed: set[Applicability]) -> Fixed | None:
+    """All fixes that can be made together; where that does not help, the first that does alone."""
+    source, cell = done.source, done.cell
+    groups = [] if source.errors else list(_groups(source, done.report, allowed, cell.lines(source)))
+    for chosen in (groups, *([group] for group in groups if len(groups) > 1)):
+        text = _applied(source, [edit for _, group in chosen for edit in group])
+        if not chosen or text == source.text or not _parses(text):
+            continue
+        grown = cell.grown(LineIndex(text).count - source.lines.count)
+        changed = Source(source.path, text, breaks=grown.starts[1:])
+        report = check(changed)
+        if not report.crash and len(report.findings) < len(done.report.findings):
+            kinds = (*done.kinds, *(kind for kind, _ in chosen))
+            return Fixed(changed, report, grown, kinds, done.rounds + 1)
+    return None
+
+
+def _groups(
+    source: Source, report: Report, allowed: set[Applicability], lines: range
+) -> Iterator[tuple[str, Edits]]:
+    """Kind and edits of the first allowed fix of each finding, without those that touch earlier ones."""
+    taken: list[Span] = []
+    for finding in report.findings:
+        if finding.span.line not in lines:
+            continue
+        for plan in finding.fixes:
+            if plan.applicability not in allowed:
+                continue
+            group = edits_of(plan, source)
+            if not group or not all(_within(span, lines) for span, _ in group):
+                continue
+            if any(_touch(span, other) for span, _ in group for other in taken):
+                break
+            taken.extend(span for span, _ in group)
+            yield plan.kind, group
+            break
+
+
+def _within(span: Span, lines: range) -> bool:
+    return lines.start <= span.line and (span.end_line, span.end_column) <= (lines.stop, 1)
+
+
+def _applied(source: Source, edits: Edits | list[tuple[Span, str]]) -> str:
+    """The text with these replacements, each once, in the file's own line ends.
+
+    They do not overlap; what several insert at one place comes in their order.
+    """
+    text = source.text
+    once = sorted(dict.fromkeys(edits), key=lambda each: each[0])
+    for span, replacement in reversed(once):
+        start = source.lines.offset(span.line, span.column)
+        end = source.lines.offset(span.end_line, span.end_column)
+        new = replacement.replace("\r\n", "\n").replace("\n", source.lines.line_end)
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _touch(one: Span, other: Span) -> bool:
+    if one == other and (one.line, one.column) == (one.end_line, one.end_column):
+        return False  # both insert there: one behind the other
+    return (one.line, one.column) <= (other.end_line, other.end_column) and (other.line, other.column) <= (
+        one.end_line,
+        one.end_column,
+    )
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return True
