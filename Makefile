@@ -68,7 +68,7 @@ test-editor: $(DEV) $(NODE)  ## the extension in a real VS Code, and the server 
 	bash tests/vscode/setup.sh
 	bash tests/vscode/run.sh
 	bash tests/editors/setup_nvim.sh
-	$(PY) -m pytest -q tests/editors
+	$(PY) -m pytest -q tests/editors tests/docs/test_configurations.py
 
 screenshots: $(RUN) $(NODE)  ## take the pictures of the documentation again, in a real VS Code
 	bash tests/vscode/setup.sh
@@ -79,7 +79,7 @@ docs: $(DOCS)  ## build the web pages into site/
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet --strict --config-file build/docs/mkdocs.yml
 	@echo "open site/index.html; with search: $(PY) -m http.server --directory site"
 
-docs-test: docs $(DEV)  ## run every command and example of the documentation
+docs-test: docs $(DEV)  ## run every command, configuration and example of the documentation
 	$(PY) -m pytest -q tests/docs
 
 new-rule: $(RUN)  ## a new rule with its page: make new-rule name=some-pattern code=GG113

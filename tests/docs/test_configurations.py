@@ -1,0 +1,152 @@
+"""The configurations that the pages give to copy are read by those they are for, and name what there is."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gradguard import __version__
+from gradguard.check import pyproject
+from tests.docs.pages import ROOT, blocks
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SERVER = ["gradguard", "server"]
+MANIFEST = json.loads((ROOT / "package.json").read_text("utf-8"))
+NVIM = ROOT / ".venvs" / "nvim" / "bin" / "nvim"
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def params(language: str) -> list[Any]:
+    return [pytest.param(text, id=name) for name, text in blocks(language)]
+
+
+def test_every_language_of_a_block_is_known() -> None:
+    """A block in another language needs a test here."""
+    fences = {
+        name for path in {name.rpartition("-")[0] for name, _ in blocks(r"\w*")} for name in _languages(path)
+    }
+    assert fences == {"sh", "python", "text", "toml", "json", "yaml", "lua", "elisp"}
+
+
+def _languages(page: str) -> list[str]:
+    return re.findall(r"^```(\w+)$", (ROOT / page).read_text("utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("text", params("toml"))
+def test_toml(text: str) -> None:
+    table = tomllib.loads(text)
+    if "language-server" in table:
+        server = table["language-server"]["gradguard"]
+        assert [server["command"], *server["args"]] == SERVER
+        assert "gradguard" in table["language"][0]["language-servers"]
+        return
+    read = pyproject.parse_text(text, "pyproject.toml")
+    assert read is not None
+    assert read.problems == ()
+
+
+@pytest.mark.parametrize("text", params("json"))
+def test_json(text: str) -> None:
+    text = re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE)
+    text = text if text.lstrip().startswith("{") else f"{{{text}}}"  # settings are shown without their braces
+    for key, value in json.loads(text).items():
+        match key:
+            case "clients":
+                assert value["gradguard"]["command"] == SERVER
+            case "LanguageServerManager":
+                assert value["language_servers"]["gradguard"]["argv"] == SERVER
+            case "editor.codeActionsOnSave":
+                assert set(value) == {"source.fixAll.gradguard"}
+            case _:
+                described = MANIFEST["contributes"]["configuration"]["properties"][key]
+                assert (
+                    type(value).__name__
+                    == {"object": "dict", "boolean": "bool", "string": "str"}[described["type"]]
+                )
+                assert value in described.get("enum", [value])
+
+
+@pytest.mark.parametrize("text", params("yaml"))
+def test_yaml(text: str) -> None:
+    read = yaml.safe_load(text)
+    if isinstance(read, dict):
+        (repository,) = read["repos"]
+        hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
+        assert {hook["id"] for hook in repository["hooks"]} <= {hook["id"] for hook in hooks}
+        assert repository["rev"] == f"v{__version__}"
+        return
+    (step,) = (step for step in read if step["uses"].startswith("gradguard/"))
+    assert step["uses"] == f"gradguard/gradguard@v{__version__}"
+    assert set(step["with"]) <= set(yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["inputs"])
+
+
+def test_the_readme_names_hooks_inputs_and_the_version_that_there_are() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
+    row = next(line for line in README.splitlines() if line.startswith("| **pre-commit**"))
+    assert set(re.findall(r"`(gradguard[\w-]*)`", row)) == {hook["id"] for hook in hooks}
+    row = next(line for line in README.splitlines() if line.startswith("| **GitHub Actions**"))
+    assert f"gradguard/gradguard@v{__version__}" in row
+    assert "sarif-file" in yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["inputs"]
+
+
+@pytest.mark.parametrize("text", params("elisp") + [pytest.param(README, id="README.md")])
+@pytest.mark.skipif(shutil.which("emacs") is None, reason="no Emacs")
+def test_emacs_takes_the_server(text: str, tmp_path: Path) -> None:
+    if text is README:
+        text = _code_of("Emacs", r"\(add-to-list.*\)")
+    (tmp_path / "init.el").write_text(text, "utf-8")
+    (tmp_path / "train.py").touch()
+    code = (
+        '(progn (load-file "init.el") (find-file "train.py")'
+        ' (princ (format "%S" (seq-take (nth 3 (eglot--guess-contact)) 2))))'
+    )
+    elisp = (
+        '(let ((default-directory "/usr/share/emacs/site-lisp/elpa/"))'
+        " (when (file-directory-p default-directory) (normal-top-level-add-subdirs-to-load-path)))"
+    )
+    done = subprocess.run(
+        ["emacs", "-Q", "--batch", "--eval", elisp, "-l", "eglot", "--eval", code],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == '("gradguard" "server")'
+
+
+@pytest.mark.parametrize("text", params("lua") + [pytest.param(README, id="README.md")])
+@pytest.mark.skipif(not NVIM.exists(), reason="no Neovim; tests/editors/setup_nvim.sh installs it")
+def test_neovim_takes_the_server(text: str, tmp_path: Path) -> None:
+    if text is README:
+        text = (
+            _code_of("Neovim", r"vim\.lsp\.config\(.*\)")
+            + "\n"
+            + _code_of("Neovim", r"vim\.lsp\.enable\(.*\)")
+        )
+    (tmp_path / "init.lua").write_text(
+        text + "\nlocal c = vim.lsp.config.gradguard\n"
+        "io.stdout:write(table.concat(c.cmd, ' ') .. '|' .. c.filetypes[1] .. '|' .. tostring(vim.lsp.is_enabled('gradguard')))\n",
+        "utf-8",
+    )
+    done = subprocess.run(
+        [str(NVIM), "--headless", "-u", "NONE", "-i", "NONE", "-l", "init.lua"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "gradguard server|python|true"
+
+
+def _code_of(editor: str, pattern: str) -> str:
+    """The code in the row of an editor in the README that matches."""
+    row = next(line for line in README.splitlines() if line.startswith(f"| **{editor}**"))
+    return next(code for code in re.findall(r"`([^`]+)`", row) if re.fullmatch(pattern, code))
