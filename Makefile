@@ -14,6 +14,7 @@ RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs
 NODE := node_modules/.installed
+NVIM := .venvs/nvim/bin/nvim
 
 .PHONY: help demo test test-python test-client check fix fuzz table table-check bench test-editor screenshots \
 	docs docs-test new-rule generated clean
@@ -24,10 +25,10 @@ help:  ## list the commands
 demo: $(RUN)  ## open a training script with mistakes as an editor would, and print what the editor shows
 	@$(PY) fixtures/demo/open_in_editor.py
 
-test: test-python test-client  ## every test that needs no editor
+test: test-python test-client  ## every test but those in VS Code
 
-test-python: $(DEV)
-	$(PY) -m pytest -q -n $(WORKERS) --dist loadfile tests
+test-python: $(DEV) $(NVIM)
+	GRADGUARD_NEOVIM=needed $(PY) -m pytest -q -n $(WORKERS) --dist loadfile tests
 
 test-client: $(NODE) $(RUN)
 	npm test --silent
@@ -64,11 +65,10 @@ table-check: $(DEV)  ## ask the installed torch whether the shipped table is rig
 bench: $(DEV)  ## measure latency, throughput and the neighbours; BENCH="..." passes options
 	$(PY) -m benchmarks $(BENCH)
 
-test-editor: $(DEV) $(NODE)  ## the extension in a real VS Code, and the server in Neovim
+test-editor: $(DEV) $(NODE) $(NVIM)  ## the extension in a real VS Code, and the server in Neovim
 	bash tests/vscode/setup.sh
 	bash tests/vscode/run.sh
-	bash tests/editors/setup_nvim.sh
-	$(PY) -m pytest -q tests/editors tests/docs/test_configurations.py
+	GRADGUARD_NEOVIM=needed $(PY) -m pytest -q tests/editors tests/docs/test_configurations.py
 
 screenshots: $(RUN) $(NODE)  ## take the pictures of the documentation again, in a real VS Code
 	bash tests/vscode/setup.sh
@@ -86,7 +86,7 @@ new-rule: $(RUN)  ## a new rule with its page: make new-rule name=some-pattern c
 	$(PY) -m docs.new_rule "$(name)" "$(code)"
 
 clean:  ## remove everything that make made
-	rm -rf $(VENV) node_modules build dist site .cache
+	rm -rf $(VENV) .venvs node_modules build dist site .cache
 
 $(PY):
 	@PYTHON="$(PYTHON)" sh .ci/venv $(VENV)
@@ -102,6 +102,10 @@ $(DEV): requirements-dev.txt $(RUN)
 
 $(DOCS): requirements-docs.txt $(RUN)
 	$(PY) -m pip install -qq --requirement requirements-docs.txt
+	@touch $@
+
+$(NVIM): tests/editors/setup_nvim.sh | $(PY)
+	sh tests/editors/setup_nvim.sh $(PY)
 	@touch $@
 
 $(NODE): package.json package-lock.json

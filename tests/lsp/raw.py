@@ -32,7 +32,9 @@ class Raw:
         self.stderr = bytearray()
         self._numbers = 0
         threading.Thread(target=self._read, daemon=True).start()
-        threading.Thread(target=self._drain, daemon=True).start()
+        self.reader = threading.Thread(target=self._drain, daemon=True)
+        """Of what comes on stderr."""
+        self.reader.start()
 
     def _read(self) -> None:
         assert self.process.stdout is not None

@@ -233,6 +233,6 @@ async def test_modules_that_import_each_other(real: Editor, tmp_path: pathlib.Pa
     assert not real.client.messages
 
 
-def test_the_training_text_is_what_the_tests_think() -> None:
+async def test_the_training_text_is_what_the_tests_think() -> None:
     assert not Source("x.py", TRAINING).errors
     assert ROOT.joinpath("server", "gradguard").is_dir()

@@ -224,6 +224,20 @@ def test_a_taken_port_is_said_plainly() -> None:
     assert "Traceback" not in result.stderr
 
 
+def test_each_line_of_the_log_goes_one_way(raw: Raw) -> None:
+    """Editors show what comes on stderr beside what the protocol brings: a line that took both ways is there twice."""
+    raw.initialize()
+    raw.open("import torch\ncrash()\n")
+    told = raw.wait(lambda each: each.get("method") == "window/logMessage" and each["params"]["type"] == 1)
+    assert "asked to crash" in told["params"]["message"]
+    assert raw.process.stdin is not None
+    raw.process.stdin.close()
+    assert raw.exit_code() == 1
+    raw.reader.join(20)
+    assert b"asked to crash" not in raw.stderr
+    assert b"the client is gone" in raw.stderr
+
+
 def test_what_code_prints_does_not_reach_the_client(shared: Raw) -> None:
     shared.open("import torch\nboom(x)\n", "file:///nowhere/printing.py")
     assert shared.diagnostics("file:///nowhere/printing.py")

@@ -1,4 +1,7 @@
-"""Where the log goes: to the client once it is there, to stderr before, and to a file if asked for."""
+"""Where the log goes: to the client while it is there, else to stderr, and always to a file if asked for.
+
+Never to both: editors show what comes on stderr in the same place as what the protocol brings.
+"""
 
 from __future__ import annotations
 
@@ -50,21 +53,25 @@ def to_stderr(level: str, file: str | None = None) -> None:
 
 
 def to_client(server: Server) -> None:
-    """Also send what is logged to the client as `window/logMessage`."""
-    _ROOT.addHandler(_ClientHandler(server))
+    """Send what is logged to the client as `window/logMessage`; to stderr only where that cannot be."""
+    stderr = next(each for each in _ROOT.handlers if not isinstance(each, logging.FileHandler))
+    _ROOT.removeHandler(stderr)
+    _ROOT.addHandler(_ClientHandler(server, stderr))
 
 
 class _ClientHandler(logging.Handler):
     """Sends records on the loop's thread, whatever thread they come from."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, otherwise: logging.Handler) -> None:
         super().__init__()
         self._server = server
+        self._otherwise = otherwise
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
         server = self._server
-        if not server.protocol.running:
+        if not server.reachable:
+            self._otherwise.handle(record)
             return
         params = lsp.LogMessageParams(type=_type(record.levelno), message=self.format(record))
         try:
@@ -72,6 +79,8 @@ class _ClientHandler(logging.Handler):
         except RuntimeError:
             if self._loop is not None and not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(server.window_log_message, params)
+            else:
+                self._otherwise.handle(record)
             return
         self._loop = loop
         server.window_log_message(params)

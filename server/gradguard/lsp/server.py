@@ -91,11 +91,16 @@ class Server(LanguageServer):
         """End the process. None: the client is gone; that is in order after a shutdown request."""
         if self._ended is None or self._ended.is_set():
             return
+        self._ended.set()
         if code is None:
             log.info("the client is gone")
             code = 0 if self.protocol.shutting_down else 1
         self.code = code
-        self._ended.set()
+
+    @property
+    def reachable(self) -> bool:
+        """Whether the client can be told anything."""
+        return self.protocol.running and self._ended is not None and not self._ended.is_set()
 
     def begin(self) -> None:
         """`initialize` came: offer what this client can use."""
