@@ -1,4 +1,4 @@
-"""Generated programs, run by plain torch and under the monitor in one worker, side by side."""
+"""Programs run by plain torch and under the monitor in one worker, side by side."""
 
 from __future__ import annotations
 
@@ -11,78 +11,106 @@ from dataclasses import dataclass
 from typing import Any
 
 BATCH = "tests.runtime.generated:compare_batch"
+TEXTS = "tests.runtime.generated:compare_texts"
 # What the monitor calls a fault that plain torch tells by the first code.
-ALSO = {"GG101": {"GG105", "GG106", "GG108"}, "GG106": {"GG101", "GG105"}, "GG203": {"GG206", "GG106"}}
+ALSO = {
+    "GG101": {"GG105", "GG106", "GG108"},
+    "GG103": {"GG109"},
+    "GG106": {"GG101", "GG105"},
+    "GG203": {"GG206", "GG106"},
+}
 FAULTS = {f"GG{number}" for number in (101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 112, 203)}
+
+# Name, text, and what must be found in it: (line, code).
+Program = tuple[str, str, set[tuple[int, str]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
     """A program on which the monitor and torch disagree: `what` is a short kind, `detail` tells the rest."""
 
-    seed: int
+    name: str
     what: str
     detail: str
     text: str
 
 
 def compare_batch(seeds: list[int], lines: bool) -> tuple[dict[str, int], list[Difference]]:
-    """How many programs ended how, and those on which the two disagree. `lines` also checks the lines (slower)."""
-    from tests.fuzz.culprit import culprits
+    """`compare_texts` on the programs grown from the seeds."""
     from tests.fuzz.generate import program
-    from tests.fuzz.verdict import TooLong, judge
 
+    return compare_texts([(f"seed {seed}", program(seed), set()) for seed in seeds], lines)
+
+
+def compare_texts(programs: list[Program], lines: bool) -> tuple[dict[str, int], list[Difference]]:
+    """How many programs ended how, and those on which the two disagree.
+
+    `lines` also asks which lines end an error (slower).
+    """
     outcomes: dict[str, int] = {}
     differences = []
-    for seed in seeds:
-        text = program(seed)
-        verdict = judge(text)
-        outcomes[verdict.outcome] = outcomes.get(verdict.outcome, 0) + 1
-        if verdict.outcome == "discard":
-            continue
-        plain = plainly(text)
-        watched, findings, troubles = watched_run(text)
-
-        def differ(what: str, detail: object, seed: int = seed, text: str = text) -> None:
-            differences.append(Difference(seed, what, str(detail), text))
-
-        if troubles:
-            differ("trouble", troubles[0])
-        for name in ("error", "stdout", "gradients", "values"):
-            if plain[name] != watched[name]:
-                differ(f"other {name}", f"{plain[name]!r:.500}\n{watched[name]!r:.500}")
-        faults = [(line, code) for line, code in findings if code in FAULTS]
-        wrong = [f for f in faults if f[1] != "GG112"]
-        if verdict.outcome == "ok":
-            wrong = [f for f in wrong if f[1] not in ("GG108", "GG110")]
-            if any(code == "GG105" for _, code in wrong) and saved_changes(text):
-                # Backward did read changed values; this time the gradient came out the same.
-                wrong = [f for f in wrong if f[1] != "GG105"]
-            if wrong:
-                differ("false alarm", wrong)
-        if verdict.outcome == "silent" and not any(code == "GG105" for _, code in faults):
-            differ("missed silent", findings)
-        if verdict.outcome == "raises":
-            codes = {verdict.rule, *ALSO.get(verdict.rule, ())}
-            named = [line for line, code in findings if code in codes]
-            if not named:
-                differ("missed raise", (verdict, findings))
-            elif lines:
-                try:
-                    right = culprits(text, verdict)
-                    together = _gone_without(text, verdict, set(named))
-                except TooLong:
-                    # A variant of the program has no end, or the machine is busy: no second opinion then.
-                    continue
-                if together:
-                    # No one line is the fault alone: without all the named ones the error goes.
-                    right = set()
-                if verdict.rule in ("GG203", "GG205"):
-                    # The related places name the backward; the finding stands where a tensor is carried over or cut.
-                    right = set()
-                if right and not set(named) & right:
-                    differ("other line", (verdict, sorted(right), findings))
+    for name, text, wanted in programs:
+        outcome, found = _compared(text, wanted, lines)
+        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+        differences += [Difference(name, what, str(detail), text) for what, detail in found]
     return outcomes, differences
+
+
+def _compared(text: str, wanted: set[tuple[int, str]], lines: bool) -> tuple[str, list[tuple[str, object]]]:
+    """What plain torch does with a program, and where the watched run or its findings differ."""
+    from tests.fuzz.verdict import judge
+
+    verdict = judge(text)
+    if verdict.outcome == "discard":
+        return verdict.outcome, []
+    plain = plainly(text)
+    watched, findings, troubles = watched_run(text)
+    differences: list[tuple[str, object]] = [("trouble", trouble) for trouble in troubles[:1]]
+    for name in ("error", "stdout", "gradients", "values"):
+        # What changes from run to run, such as an address in a packed tensor, says nothing.
+        if plain[name] != watched[name] and plain[name] == plainly(text)[name]:
+            differences.append((f"other {name}", f"{plain[name]!r:.500}\n{watched[name]!r:.500}"))
+    faults = [(line, code) for line, code in findings if code in FAULTS]
+    if verdict.outcome == "ok":
+        wrong = [f for f in faults if f[1] not in ("GG108", "GG110", "GG112")]
+        if any(code == "GG105" for _, code in wrong) and saved_changes(text):
+            # Backward did read changed values; this time the gradient came out the same.
+            wrong = [f for f in wrong if f[1] != "GG105"]
+        if wrong:
+            differences.append(("false alarm", wrong))
+    if verdict.outcome == "silent" and not any(code == "GG105" for _, code in faults):
+        # A program that catches an error goes on where one with copies has none to catch.
+        if "number of gradients" not in verdict.error or not faults:
+            differences.append(("missed silent", findings))
+    if verdict.outcome == "raises":
+        codes = {verdict.rule, *ALSO.get(verdict.rule, ())}
+        named = {line for line, code in findings if code in codes}
+        if not named:
+            differences.append(("missed raise", (verdict, findings)))
+        elif lines and (right := _right_lines(text, verdict, named)) and not named & right:
+            differences.append(("other line", (verdict, sorted(right), findings)))
+    missing = {
+        (n, code) for n, code in wanted if not any((n, c) in findings for c in (code, *ALSO.get(code, ())))
+    }
+    if missing:
+        differences.append(("missed mark", (sorted(missing), findings)))
+    return verdict.outcome, differences
+
+
+def _right_lines(text: str, verdict: Any, named: set[int]) -> set[int]:
+    """Lines on which a finding is right; empty if there is no second opinion."""
+    from tests.fuzz.culprit import culprits
+    from tests.fuzz.verdict import TooLong
+
+    if verdict.rule in ("GG203", "GG205"):
+        # The related places name the backward; the finding stands where a tensor is carried over or cut.
+        return set()
+    try:
+        # No one line may be the fault alone: without all the named ones the error goes.
+        return set() if _gone_without(text, verdict, named) else culprits(text, verdict)
+    except TooLong:
+        # A variant of the program has no end, or the machine is busy.
+        return set()
 
 
 def _gone_without(text: str, verdict: Any, named: set[int]) -> bool:
@@ -171,7 +199,7 @@ def _run(text: str, session: Any = None) -> dict[str, Any]:
             error = f"{told.type} at line {told.line}: {told.text}"
         finally:
             if session is not None:
-                session.stop(raised, raised.__traceback__ if raised is not None else None)
+                session.stop(raised)
             torch.set_grad_enabled(True)
     values = {k: v for k, v in main.__dict__.items() if isinstance(v, torch.Tensor)}
     gradients = {name: _bytes(value, "grad") for name, value in values.items()}

@@ -24,6 +24,29 @@ PROGRAMS: dict[str, tuple[str, str, set[tuple[int, str]]]] = {
         "ok",
         set(),
     ),
+    "data replaced by equal values": (
+        "x = torch.rand(3, requires_grad=True)\ny = x * x\nx.data = x.detach().clone()\ny.sum().backward()\n",
+        "ok",
+        set(),
+    ),
+    "data replaced by equal values, which are written then": (
+        "x = torch.rand(3, requires_grad=True)\ny = x * x\nx.data = x.detach().clone()\nx.data.mul_(2)\n"
+        "y.sum().backward()\n",
+        "silent",
+        {(3, "GG105"), (4, "GG105")},
+    ),
+    "data replaced twice, at last by equal values": (
+        "x = torch.rand(3, requires_grad=True)\nold = x.detach()\ny = x * x\nx.data = old * 2\nx.data = old.clone()\n"
+        "y.sum().backward()\n",
+        "ok",
+        set(),
+    ),
+    "data of what is no parameter replaced in a helper": (
+        "def put(t, value):\n    t.data = value\n\nx = torch.rand(3, requires_grad=True)\nh = x * 2\ny = h * x\n"
+        "put(h, torch.zeros(3))\ny.sum().backward()\n",
+        "silent",
+        {(2, "GG105")},
+    ),
     "fused optimizer between forward and backward": (
         "l = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))\no = torch.optim.Adam(l.parameters(), 0.1, fused=True)\n"
         "x = torch.rand(2, 3)\na = l(x).sum()\nb = l(x).sum()\na.backward()\no.step()\nb.backward()\n",

@@ -18,9 +18,6 @@ PROGRAMS = 2000 if FULL else 60
 BATCH_SIZE = 30
 # A finding on another line than those that end the error when they write nothing.
 OTHER_LINES = 0.02
-# A view whose base was written gets its node anew when somebody asks for it; asking earlier, as the monitor does, may
-# change the order in which gradients are added up, and with it their last bit.
-LAST_BITS = 0.02
 
 
 @pytest.mark.parametrize("number", range(OPERATOR_SHARES if FULL else 1))
@@ -34,7 +31,7 @@ def test_operators(number):
 
 
 def shown(differences: list[Difference]) -> str:
-    return "\n\n".join(f"seed {d.seed}: {d.what}\n{d.detail}\n{d.text}" for d in differences[:5])
+    return "\n\n".join(f"{d.name}: {d.what}\n{d.detail}\n{d.text}" for d in differences[:5])
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +60,6 @@ def test_generated_programs_end_alike(compared):
 def test_generated_programs_agree(compared):
     found = [d for r in compared if not isinstance(r, Died) for d in r[1]]
     lines = [d for d in found if d.what == "other line"]
-    bits = [d for d in found if d.what == "other gradients"]
-    others = [d for d in found if d.what not in ("other line", "other gradients")]
+    others = [d for d in found if d.what != "other line"]
     assert not others, shown(others)
-    assert len(bits) <= LAST_BITS * PROGRAMS, shown(bits)
     assert len(lines) <= OTHER_LINES * PROGRAMS, shown(lines)

@@ -67,7 +67,7 @@ def run_watched(code: str, prelude: str, light: bool, watched: bool = True) -> W
             with gradients_recorded(gradients):
                 yield
         except BaseException as error:
-            session.stop(error, error.__traceback__)
+            session.stop(error)
             raise
         session.stop()
 

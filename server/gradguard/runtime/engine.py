@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from gradguard.runtime.tape import Call, Record, node_of, record_of
 
 if TYPE_CHECKING:
     from gradguard.runtime.session import Session
+    from gradguard.runtime.watch import Watch
 
 
 @dataclass(slots=True)
@@ -96,10 +98,10 @@ class Engine:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.original = torch.autograd.graph._engine_run_backward
-        # Whether the code that called the running engine is watched.
-        self.depth = 0
         self.calls = 0
-        self.watching = False
+        # Watched runs under way in all threads; hooks of a device run in the engine's own threads.
+        self.running = 0
+        self._lock = threading.Lock()
 
     def install(self) -> None:
         for module in (torch.autograd, torch.autograd.graph):
@@ -113,16 +115,16 @@ class Engine:
 
     def run(self, t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
         session = self.session
-        if session.closed or session.silent or self.depth:
+        watch = session.watch()
+        if session.closed or watch.silent or watch.depth:
             return self.original(t_outputs, *args, **kwargs)
         session.recover()
-        watch = session.watch()
         watched = watch.on
         if not watched and not session.light:
             session.unwatched_backward()
         call: Call | None = None
         found: Survey | None = None
-        try:
+        with session.looking():
             watch.settle()
             call = self._call(args, kwargs)
             if watched:
@@ -130,8 +132,6 @@ class Engine:
                 found = survey(t_outputs, inputs)
                 call.records = found.records
                 session.before_backward(call, found)
-        except Exception as error:
-            session.trouble(error)
         leaves = (
             [leaf for leaf, _ in found.leaves]
             if found is not None and call is not None and call.create
@@ -142,36 +142,37 @@ class Engine:
             found.leaves.clear()
         # The engine runs without the watch: below a dispatch mode some formulas of backward take another way.
         stopped = watched and watch.stop()
-        self.depth += 1
-        self.watching = watched
+        self._count(watch, 1, watched)
         try:
             result = self.original(t_outputs, *args, **kwargs)
         except BaseException as error:
             self._ended(call, t_outputs, error)
             raise
         finally:
-            self.depth -= 1
-            self.watching = False
+            self._count(watch, -1, watched)
             if stopped:
                 watch.start()
         if watched and call is not None and call.create:
-            try:
+            with session.looking():
                 grads = [leaf.grad for leaf in leaves] if call.accumulate else list(result)
                 session.see_created(call, grads)
                 session.growth.see_create_graph(call, leaves)
-            except Exception as error:
-                session.trouble(error)
         self._ended(call, t_outputs, None)
         return result
+
+    def _count(self, watch: Watch, change: int, watched: bool) -> None:
+        watch.depth += change
+        watch.engine_watched = watched and watch.depth > 0
+        if watched:
+            with self._lock:
+                self.running += change
 
     def _ended(self, call: Call | None, roots: Any, error: BaseException | None) -> None:
         if call is None:
             return
-        try:
+        with self.session.looking():
             self.session.watch().settle()
             self.session.after_backward(call, roots, error)
-        except Exception as trouble:
-            self.session.trouble(trouble)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         self.calls += 1

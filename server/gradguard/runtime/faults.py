@@ -49,7 +49,6 @@ class Faults:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._explained: list[tuple[int, str]] = []
 
     def of_backward(self, call: Call, roots: Any, error: BaseException) -> None:
         text = str(error)
@@ -59,18 +58,21 @@ class Faults:
             self._freed(call, roots, text)
         elif NO_GRAD in text:
             self._no_graph(call, text)
-        else:
-            return
-        self._explained.append((id(error), text))
 
-    def of_statement(self, error: BaseException, trace: TracebackType | None) -> None:
-        """An error that left the watched code."""
+    def of_statement(self, error: BaseException) -> None:
+        """An error that left the watched code or was caught there, and those that led to it."""
+        seen: list[BaseException] = []
+        told: BaseException | None = error
+        while told is not None and told not in seen:
+            self._of_statement(told)
+            seen.append(told)
+            told = told.__cause__ or told.__context__
+
+    def _of_statement(self, error: BaseException) -> None:
         text = str(error)
-        if (id(error), text) in self._explained:
-            return
         for part, code, meaning in AT_STATEMENT:
             if part in text:
-                stack = self._user_frames(trace)
+                stack = self._user_frames(error.__traceback__)
                 if code == "GG107" and "saved for backward" in part:
                     stack = _towards_giver(stack)
                 if stack:
@@ -97,7 +99,7 @@ class Faults:
         stale = [(node, entry) for node, entry in self._entries(roots) if _is_stale(node, entry)]
         told = False
         for _, entry in stale:
-            for write in distinct(entry.writes):
+            for write in distinct([w for w in entry.writes if w.kind != "replaced"]):
                 told = True
                 self._report_write(call, entry.record, write, text)
         for node in _nodes(roots):

@@ -17,7 +17,7 @@ from gradguard.runtime.collect import Where
 from gradguard.runtime.engine import Survey, survey
 from gradguard.runtime.frames import Place, Site
 from gradguard.runtime.plans import Plan
-from gradguard.runtime.tape import Call, is_leaf, node_of, storage_of
+from gradguard.runtime.tape import Call, is_leaf, node_of, origin, storage_of
 from gradguard.runtime.writers import locals_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Gradients:
 
     def see_drop(self, plan: Plan, args: Any, needs: bool, frame: FrameType) -> None:
         """`item`, `detach` or `torch.tensor` of a value that has a graph; each place is looked at once."""
-        if self.session.in_engine or not (needs or plan.lifts):
+        if self.session.watch().depth or not (needs or plan.lifts):
             return
         user = self.session.frames.user_frame(frame)
         if user is None:
@@ -115,8 +115,9 @@ class Gradients:
 
     def _cut(self, key: tuple[int, int], place: Place, what: str, dropped: list[Any]) -> None:
         with self.session.silenced():
-            found = survey([t for t in dropped if node_of(t) is not None], None)
-        leaves = {id(leaf) for leaf, _ in found.leaves} | {id(t) for t in dropped if node_of(t) is None}
+            asked = [origin(t) for t in dropped]
+            found = survey(asked, None)
+        leaves = {id(leaf) for leaf, _ in found.leaves} | {id(t) for t in asked if node_of(t) is None}
         self.session.frames.kind(place.code)
         self.cuts[key] = Cut(place, what, self.session.tape.tick(), leaves)
 

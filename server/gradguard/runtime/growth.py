@@ -168,7 +168,7 @@ class Growth:
         tape = self.session.tape
         held: list[tuple[Record, Any]] = []
         for record in list(tape.live.values()):
-            out = record.out()
+            out = record.result()
             node = node_of(out) if out is not None else None
             if node is not None and record_of(node) is record:
                 held.append((record, out))

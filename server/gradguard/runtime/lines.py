@@ -231,13 +231,3 @@ def stores_into(path: str, name: str) -> list[int]:
         ):
             found.append(target.lineno)
     return found
-
-
-def data_assignments(path: str) -> list[int]:
-    """Lines that assign to the `data` of something."""
-    return sorted(
-        node.lineno
-        for node in ast.walk(file(path).tree)
-        if isinstance(node, ast.Assign)
-        and any(isinstance(t, ast.Attribute) and t.attr == "data" for t in node.targets)
-    )

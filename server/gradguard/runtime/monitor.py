@@ -31,12 +31,12 @@ class Monitor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close(error, trace)
+        self.close(error)
 
-    def close(self, error: BaseException | None = None, trace: TracebackType | None = None) -> None:
+    def close(self, error: BaseException | None = None) -> None:
         """Ends the watching; `error` is what ended the watched code. May be called again without effect."""
         if self.report is None:
-            self._session.stop(error, trace)
+            self._session.stop(error)
             self.findings, self.limits = self._session.results()
             self.report = RunReport.of(self._session, command=(), path=Path.cwd())
 

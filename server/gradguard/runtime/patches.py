@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gradguard.runtime.tape import Saved, storage_of
+
 if TYPE_CHECKING:
     from gradguard.runtime.session import Session
 
@@ -25,13 +27,14 @@ class Patches:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._before: list[tuple[str, Any]] = []
+        self._before: list[tuple[str, Any, Any]] = []
         self._apply: Any = None
         self._backward: Any = None
 
     def install(self) -> None:
         self._wrap("numpy", self._numpy)
         self._wrap("cpu", self._cpu)
+        self._wrap_data()
         self._wrap_hooks("register_hook")
         self._wrap_hooks("register_post_accumulate_grad_hook")
         self._wrap_apply()
@@ -44,34 +47,55 @@ class Patches:
         if self._apply is not None:
             torch.autograd.Function.apply = self._apply
             self._apply = None
-        for name, own in reversed(self._before):
+        for name, own, wrapper in reversed(self._before):
+            if torch.Tensor.__dict__.get(name) is not wrapper:
+                # The program has put a wrapper of its own around ours.
+                continue
             if own is MISSING:
                 delattr(torch.Tensor, name)
             else:
                 setattr(torch.Tensor, name, own)
         self._before.clear()
 
+    def _replace(self, name: str, wrapper: Any) -> None:
+        self._before.append((name, torch.Tensor.__dict__.get(name, MISSING), wrapper))
+        setattr(torch.Tensor, name, wrapper)
+
     def _wrap(self, name: str, see: Callable[[Any], None]) -> None:
         original = getattr(torch.Tensor, name)
         session = self.session
-        self._before.append((name, torch.Tensor.__dict__.get(name, MISSING)))
 
         @functools.wraps(original)
         def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if not session.closed and not session.silent and not torch.compiler.is_compiling():
-                try:
+            if session.sees() and not torch.compiler.is_compiling():
+                with session.looking():
                     see(self)
-                except Exception as error:
-                    session.trouble(error)
             return original(self, *args, **kwargs)
 
-        setattr(torch.Tensor, name, wrapper)
+        self._replace(name, wrapper)
+
+    def _wrap_data(self) -> None:
+        """`x.data = y` runs no operator."""
+        session = self.session
+        original = torch.Tensor.data
+
+        def replace(self: Any, value: Any) -> None:
+            entries: list[Saved] = []
+            if session.sees() and not torch.compiler.is_compiling():
+                with session.looking():
+                    entries = session.silent_writes.before_replacing(self, sys._getframe(1))
+            original.__set__(self, value)
+            if entries:
+                with session.looking():
+                    for entry in entries:
+                        session.tape.move(entry, storage_of(self))
+
+        self._replace("data", property(original.__get__, replace, original.__delete__))
 
     def _wrap_hooks(self, name: str) -> None:
         """The engine runs unwatched; hooks, being the user's code, are watched."""
         original = getattr(torch.Tensor, name)
         session = self.session
-        self._before.append((name, torch.Tensor.__dict__.get(name, MISSING)))
 
         @functools.wraps(original)
         def wrapper(self: Any, hook: Any) -> Any:
@@ -84,7 +108,7 @@ class Patches:
 
             return original(self, watched_hook)
 
-        setattr(torch.Tensor, name, wrapper)
+        self._replace(name, wrapper)
 
     def _wrap_backward(self) -> None:
         """So is the backward of a custom Function."""
@@ -109,11 +133,9 @@ class Patches:
         @functools.wraps(original)
         def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
             result = original(cls, *args, **kwargs)
-            if not session.closed and not session.silent and not torch.compiler.is_compiling():
-                try:
+            if session.sees() and not torch.compiler.is_compiling():
+                with session.looking():
                     session.see_function(cls.__name__, result, sys._getframe(1))
-                except Exception as error:
-                    session.trouble(error)
             return result
 
         torch.autograd.Function.apply = classmethod(apply)
@@ -125,5 +147,5 @@ class Patches:
 
     def _cpu(self, tensor: Any) -> None:
         # From a device the copy itself is seen.
-        if tensor.device.type == "cpu" and not self.session.in_engine:
+        if tensor.device.type == "cpu" and not self.session.watch().depth:
             self.session.reads.count("Tensor.cpu", True, sys._getframe(2))

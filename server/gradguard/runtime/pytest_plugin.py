@@ -51,7 +51,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     try:
         result = yield
     except BaseException as error:
-        monitor.close(error, error.__traceback__)
+        monitor.close(error)
         if monitor.findings:
             # Shown with the test's own failure.
             pyfuncitem.add_report_section("call", "gradguard", str(monitor))

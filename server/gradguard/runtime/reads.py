@@ -59,7 +59,11 @@ class Reads:
     def see(self, plan: Plan, kwargs: dict[str, Any], args: Any, frame: FrameType) -> None:
         if plan.name == "repeat_interleave" and kwargs.get("output_size") is not None:
             return
-        on_cpu = not plan.copies and args[0].device.type == "cpu"
+        device = args[1 if plan.name == "copy_" else 0].device.type
+        if device == "cuda" and self.session.syncs.on:
+            # Torch tells of it itself, if the host does wait.
+            return
+        on_cpu = not plan.copies and device == "cpu"
         self.count(f"aten::{plan.name}", on_cpu, frame)
 
     def count(self, what: str, on_cpu: bool, frame: FrameType) -> None:

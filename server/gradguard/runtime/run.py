@@ -14,8 +14,10 @@ import sys
 import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from gradguard.findings import Severity
+from gradguard.runtime import handlers
 from gradguard.runtime.faults import trimmed_traceback
 from gradguard.runtime.html import html_report
 from gradguard.runtime.report import RunReport, document, text_report, write_last_run
@@ -53,13 +55,26 @@ def main(argv: Sequence[str]) -> int:
             return 2
         always = (os.path.abspath(script),)
     session = Session(options.light, always)
-    code = _watched(session, start, script)
-    report = RunReport.of(session, command, root)
-    _write(report, options, root)
-    if code:
+
+    def reported() -> int:
+        report = RunReport.of(session, command, root)
+        _write(report, options, root)
+        return int(any(f.severity.rank <= Severity.WARNING.rank for f in report.findings))
+
+    try:
+        code = _watched(session, start, script, reported)
+    except _NotStarted as error:
+        print(f"gradguard run: {error}", file=sys.stderr)
+        return 2
+    if session.forked:
+        # A child that the program made came to the program's end; its parent writes the report.
         return code
-    loud = any(f.severity.rank <= Severity.WARNING.rank for f in report.findings)
-    return 1 if loud else 0
+    loud = reported()
+    return code or loud
+
+
+class _NotStarted(Exception):
+    """There is no such program."""
 
 
 def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -96,7 +111,7 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
 def _script(path: str, arguments: list[str]) -> Callable[[], None]:
     """Raises OSError or SyntaxError if the script cannot be read."""
     full = os.path.abspath(path)
-    code = compile(Path(full).read_bytes(), full, "exec")
+    code = handlers.compiled(Path(full).read_bytes(), full)
 
     def start() -> None:
         sys.argv = [path, *arguments]
@@ -118,26 +133,54 @@ def _module(name: str, arguments: list[str]) -> Callable[[], None]:
     return start
 
 
-def _watched(session: Session, start: Callable[[], None], script: str) -> int:
-    """Runs the program; its uncaught exception is printed as Python would print it. Returns its exit code."""
+def _watched(session: Session, start: Callable[[], None], script: str, reported: Callable[[], object]) -> int:
+    """Runs the program; its uncaught exception is printed as Python would print it. Returns its exit code.
+
+    `reported` is called if the program ends its process itself.
+    """
     if not sys.path:
         sys.path.append("")
     session.start(sys._getframe())
     error: BaseException | None = None
+    leave = os._exit
+
+    def leaving(status: int) -> NoReturn:
+        if not session.closed:
+            session.stop()
+            reported()
+            sys.stderr.flush()
+        leave(status)
+
+    os._exit = leaving
     try:
-        start()
+        with handlers.told(session.caught, session.frames.is_user_file):
+            start()
     except SystemExit as stop:
         error = stop
     except BaseException as raised:
         error = raised
-    session.stop(error, error.__traceback__ if error is not None else None)
+    os._exit = leave
+    session.stop(error)
     if error is None:
         return 0
     if isinstance(error, SystemExit):
         return _exit_code(error)
+    if isinstance(error, ImportError) and _raised_in(error) == runpy.run_module.__code__.co_filename:
+        raise _NotStarted(str(error))
     sys.stdout.flush()
-    sys.stderr.write(trimmed_traceback(error, os.path.abspath(script)))
+    if sys.excepthook is not sys.__excepthook__:
+        sys.excepthook(type(error), error, error.__traceback__)
+    else:
+        sys.stderr.write(trimmed_traceback(error, os.path.abspath(script)))
     return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+
+
+def _raised_in(error: BaseException) -> str:
+    """The file of the function that raised an error."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else trace.tb_frame.f_code.co_filename
 
 
 def _exit_code(stop: SystemExit) -> int:

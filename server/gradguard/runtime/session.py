@@ -10,9 +10,10 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
+import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from gradguard.findings import Finding, Limit, Span
@@ -26,6 +27,7 @@ from gradguard.runtime.growth import Growth
 from gradguard.runtime.patches import Patches
 from gradguard.runtime.reads import Reads
 from gradguard.runtime.silent import SilentWrites
+from gradguard.runtime.syncs import Syncs
 from gradguard.runtime.tape import Call, Tape, Write, node_of, record_of, storage_of
 from gradguard.runtime.tracer import Tracer
 from gradguard.runtime.watch import Watch, saved_tensor_hooks_on
@@ -68,17 +70,17 @@ class Session:
         self.faults = Faults(self)
         self.engine = Engine(self)
         self.patches = Patches(self)
-        self.silent = False
+        self.syncs = Syncs(self)
         self.closed = True
+        self.forked = False
         self.operators = 0
         self.seconds = 0.0
         self.elapsed = 0.0
         self.limits: dict[str, None] = {}
         self.troubles: list[str] = []
         self._local = threading.local()
-        self._steps: list[Step] = []
         self._handles: list[Any] = []
-        self._thread = threading.get_ident()
+        self._excepthook: Any = None
         self._began = 0.0
 
     # Start and stop
@@ -95,15 +97,18 @@ class Session:
         self.growth.started = self._began
         self.engine.install()
         self.patches.install()
+        self.syncs.install()
         self._handles = [
             register_optimizer_step_pre_hook(self._before_step),
             register_optimizer_step_post_hook(self._after_step),
         ]
         if threading.gettrace() is None:
             threading.settrace(self._thread_started)
+        self._excepthook = threading.excepthook
+        threading.excepthook = self._thread_failed
         self.watch().start()
 
-    def stop(self, error: BaseException | None = None, trace: TracebackType | None = None) -> None:
+    def stop(self, error: BaseException | None = None) -> None:
         """Ends the watching and draws the conclusions; `error` is what ended the watched code, if anything."""
         global _current
         if self.closed:
@@ -111,24 +116,24 @@ class Session:
         self.tracer.close()
         if threading.gettrace() == self._thread_started:
             threading.settrace(None)
+        if threading.excepthook == self._thread_failed:
+            threading.excepthook = self._excepthook
         if not self.watch().stop() and self.watch().on:
             self.say("Another dispatch mode was left on the stack, so the monitor could not leave it.")
         self.engine.remove()
         self.patches.remove()
+        self.syncs.remove()
         for handle in self._handles:
             handle.remove()
         self.elapsed = time.perf_counter() - self._began
         complete = error is None or isinstance(error, SystemExit)
-        try:
-            with self.silenced():
-                if error is not None and not complete:
-                    self.faults.of_statement(error, trace)
-                self.growth.look()
-                self.growth.finish(complete)
-                self.reads.finish()
-                self.gradients.finish(complete)
-        except Exception as trouble:
-            self.trouble(trouble)
+        with self.looking(), self.silenced():
+            if error is not None and not complete:
+                self.faults.of_statement(error)
+            self.growth.look()
+            self.growth.finish(complete)
+            self.reads.finish()
+            self.gradients.finish(complete)
         self._say_limits(error)
         self.closed = self.tape.closed = True
         self.tracer.clean(sys._getframe(1))
@@ -161,45 +166,60 @@ class Session:
             watch = self._local.watch = Watch(self)
         return watch
 
-    @property
-    def in_engine(self) -> bool:
-        return self.engine.depth > 0
+    def sees(self) -> bool:
+        """Whether what this thread does now is the program's own doing."""
+        return not self.closed and not self.watch().silent
 
     def inside_hook(self, hook: Any, args: tuple[Any, ...]) -> Any:
         """Runs a tensor hook with the watch on."""
-        watch = self._open_watch()
-        try:
+        with self._opened():
             return hook(*args)
-        finally:
-            if watch is not None:
-                watch.stop()
 
     def inside_function(self, backward: Any, node: Any, args: tuple[Any, ...]) -> Any:
         """Runs the backward of a custom Function with the watch on."""
-        watch = self._open_watch()
-        try:
+        with self._opened():
             return backward(node, *args)
-        finally:
-            if watch is not None:
-                watch.stop()
 
-    def _open_watch(self) -> Watch | None:
-        if self.closed or self.silent or not self.engine.watching:
-            return None
+    @contextmanager
+    def _opened(self) -> Iterator[None]:
+        """The watch is on for user code that the engine runs."""
         watch = self.watch()
-        if watch.on:
-            return None
+        watched = watch.engine_watched if watch.depth else self.engine.running
+        if self.closed or watch.silent or watch.on or not watched:
+            yield
+            return
+        before, watch.depth = watch.depth, max(watch.depth, 1)
         watch.start()
-        return watch
+        try:
+            yield
+        finally:
+            watch.stop()
+            watch.depth = before
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """The monitor looks at tensors: no code of the program runs for that, and a failure stays the monitor's own."""
+        try:
+            with torch._C.DisableTorchFunction():
+                yield
+        except Exception as error:
+            self.trouble(error)
 
     @contextmanager
     def silenced(self) -> Iterator[None]:
         """What the monitor computes itself is not watched."""
-        before, self.silent = self.silent, True
+        watch = self.watch()
+        before, watch.silent = watch.silent, True
         try:
             yield
         finally:
-            self.silent = before
+            watch.silent = before
+
+    def caught(self, error: BaseException) -> None:
+        """The program, or the end of a thread, catches an error."""
+        if self.sees():
+            with self.looking(), self.silenced():
+                self.faults.of_statement(error)
 
     def user_files(self) -> list[str]:
         """Files of the user's code that were seen running."""
@@ -224,7 +244,7 @@ class Session:
         """Light mode: watches the first pulses and then a sample of them."""
         pulse = self.tape.pulse
         watch = self.watch()
-        if self._steps or self.in_engine:
+        if watch.steps or watch.depth:
             return
         if pulse < LIGHT_START or pulse % LIGHT_EVERY == 0:
             watch.start()
@@ -297,7 +317,7 @@ class Session:
             return
         site = self.frames.site(sys._getframe(1))
         step = Step(site, False)
-        try:
+        with self.looking():
             self.watch().settle()
             self.gradients.before_step(optimizer, site)
             by_storage = self.tape.by_storage
@@ -309,20 +329,19 @@ class Session:
                         if group.get("fused") and parameter.grad is not None:
                             for entry in list(entries):
                                 self.silent_writes.before_write(entry, parameter)
-        except Exception as error:
-            self.trouble(error)
         closure = kwargs.get("closure") is not None or any(callable(a) for a in args[1:])
         if not closure and type(optimizer).__module__.startswith("torch."):
             step.stopped = self.watch().stop()
-        self._steps.append(step)
+        self.watch().steps.append(step)
 
     def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if self.closed or not self._steps:
+        steps = self.watch().steps
+        if self.closed or not steps:
             return
-        step = self._steps.pop()
+        step = steps.pop()
         if step.stopped:
             self.watch().start()
-        try:
+        with self.looking():
             for parameter, version in step.versions:
                 storage = storage_of(parameter)
                 if parameter._version == version and parameter.grad is None:
@@ -332,14 +351,13 @@ class Session:
                     entry.writes.append(write)
             self.reads.steps += 1
             self.growth.after_step(step.site)
-        except Exception as error:
-            self.trouble(error)
 
     def recover(self) -> None:
         """A step that raised never came to its end: the watch it had stopped is started again."""
-        if self._steps and self._steps[-1].stopped:
-            self._steps.clear()
-            self.watch().start()
+        watch = self.watch()
+        if watch.steps and watch.steps[-1].stopped:
+            watch.steps.clear()
+            watch.start()
 
     # Threads and processes
 
@@ -347,6 +365,11 @@ class Session:
         sys.settrace(None)
         if not self.closed:
             self.watch().start()
+
+    def _thread_failed(self, arguments: Any) -> None:
+        if arguments.exc_value is not None:
+            self.caught(arguments.exc_value)
+        self._excepthook(arguments)
 
     def results(self) -> tuple[tuple[Finding, ...], tuple[Limit, ...]]:
         """Findings in their order, and what the monitor could not see (with no place of its own: line 1)."""
@@ -362,7 +385,7 @@ def _after_fork() -> None:
     session = _current
     if session is not None and not session.closed:
         session.watch().stop()
-        session.closed = session.tape.closed = True
+        session.closed = session.tape.closed = session.forked = True
         session.engine.remove()
 
 

@@ -7,6 +7,7 @@ wrote while a node still needed it, and memory that NumPy shares. Large tensors 
 from __future__ import annotations
 
 import sys
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -71,6 +72,18 @@ class SilentWrites:
         if entry.snapshot is None:
             self._take(entry, target.untyped_storage(), target.device)
 
+    def before_replacing(self, tensor: Any, frame: FrameType) -> list[Saved]:
+        """A tensor is about to get other memory. Returns what may read that from then on, having saved the tensor."""
+        storage = storage_of(tensor)
+        entries = list(self.session.tape.by_storage.get(storage, ()))
+        if entries:
+            site = self.session.frames.site(frame)
+            write = Write(self.session.tape.tick(), site, "data", "replaced", storage)
+            for entry in entries:
+                entry.writes.append(write)
+                self.before_write(entry, tensor)
+        return entries
+
     def _take(self, entry: Saved, storage: Any, device: Any, watch: bool = False) -> None:
         with self.session.silenced(), torch.no_grad():
             view = torch.empty(0, dtype=entry.dtype, device=device).set_(
@@ -111,7 +124,7 @@ class SilentWrites:
             if mark is None or mark.record.hooked or mark.record.released:
                 continue
             for entry in mark.record.saved:
-                if not entry.result or id(entry) in suspects:
+                if id(entry) in suspects:
                     self._check_entry(call, node, entry)
 
     def _check_entry(self, call: Call, node: Any, entry: Saved) -> None:
@@ -119,11 +132,9 @@ class SilentWrites:
             value = saved_value(node, entry)
         except RuntimeError:
             return
-        if storage_of(value) != entry.storage:
-            self._report_replaced(call, entry)
-        elif entry.snapshot is not None:
+        if entry.snapshot is not None:
             with self.session.silenced(), torch.no_grad():
-                same = _same(_sample(value.detach(), MOST_ELEMENTS), entry.snapshot)
+                same = _same(_sample(value.detach(), MOST_ELEMENTS), entry.snapshot.to(value.device))
             if not same:
                 self._report(call, entry)
 
@@ -157,29 +168,6 @@ class SilentWrites:
                 record.site.inner, f"What `{record.op}` saved here is written from outside torch", related[1:]
             )
 
-    def _report_replaced(self, call: Call, entry: Saved) -> None:
-        record = entry.record
-        saved, needs = record.site.inner, call.site.inner
-        where: Where = saved
-        if needs is not None:
-            found = lines.data_assignments(needs.path)
-            between = [
-                n
-                for n in found
-                if saved is not None and saved.path == needs.path and saved.line < n < needs.line
-            ]
-            candidates = between or found
-            if candidates:
-                where = (needs.path, candidates[-1])
-        self._add(
-            where,
-            "`.data = ...` gives a tensor other memory while backward still needs the old",
-            [
-                (saved, f"`{record.op}` saved the tensor here"),
-                (needs, "this backward reads the new values"),
-            ],
-        )
-
     def _add(self, where: Where, what: str, related: list[tuple[Where, str]]) -> None:
         message = f"{what}: no error, and the gradient is computed from the changed values."
         self.session.findings.add("GG105", where, message, Severity.WARNING, related)
@@ -188,6 +176,8 @@ class SilentWrites:
 def _what(write: Write) -> str:
     if write.kind == "optimizer":
         return "The optimizer changes parameters that backward still needs, unseen by the version counter"
+    if write.kind == "replaced":
+        return "`.data = ...` gives a tensor other memory while backward still needs the old"
     target = lines.target_text(write.site.inner) if write.site.inner is not None else ""
     return (
         f"`{target or write.op}` is written behind autograd's back while backward still needs the old values"

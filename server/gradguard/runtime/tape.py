@@ -27,7 +27,7 @@ class Saved:
 
     writes: later writes to that memory while the node still needed it. snapshot: values before the first write
     that the version counter may not have seen, None if there was none. owner: a view of the
-    memory, held while lines are traced to see who writes it.
+    memory, held while lines are traced to see who writes it. moved: memory that the tensor got since, else 0.
     """
 
     __slots__ = (
@@ -35,6 +35,7 @@ class Saved:
         "dtype",
         "index",
         "leaf",
+        "moved",
         "offset",
         "owner",
         "record",
@@ -64,11 +65,13 @@ class Saved:
         self.writes: list[Write] = []
         self.snapshot: Any = None
         self.owner: Any = None
+        self.moved = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A write to memory: `kind` is inplace, optimizer, hook, function-forward, function-backward, statistics, or host.
+    """A write to memory: `kind` is inplace, optimizer, hook, function-forward, function-backward, statistics, host, or
+    replaced, when a tensor got other memory.
 
     `through` says how the memory was reached, empty if by the tensor itself. `line` is where a host write was seen.
     """
@@ -86,6 +89,7 @@ class Record:
     """One node: which op made it, where, what it saved, and which backward ran it.
 
     hidden: memory that the op may have saved out of sight, as a write through a view does in the base's node.
+    version: that of the result if it is a view, else -1.
     """
 
     __slots__ = (
@@ -103,6 +107,7 @@ class Record:
         "sequence",
         "site",
         "stale_at_birth",
+        "version",
     )
 
     def __init__(self, site: Site, op: str, sequence: int, pulse: int, out: Any, hooked: bool) -> None:
@@ -120,6 +125,12 @@ class Record:
         self.alive = True
         self.stale_at_birth = False
         self.hidden: tuple[int, ...] = ()
+        self.version = -1
+
+    def result(self) -> Any:
+        """The result while it lives and still is the result of this node: a view written since gets another one."""
+        out = self.out()
+        return None if out is None or (self.version >= 0 and out._version != self.version) else out
 
 
 @dataclass(slots=True)
@@ -174,6 +185,8 @@ class Tape:
         if KEY in metadata:
             return None
         record = Record(site, op, self.tick(), self.pulse, weakref.ref(out), hooked)
+        if isinstance(out, torch.Tensor) and out._is_view():
+            record.version = out._version
         metadata[KEY] = Mark(record, self)
         self.live[id(record)] = record
         self.alive_per_pulse[self.pulse] += 1
@@ -232,6 +245,13 @@ class Tape:
             self._names[kind] = names
         return names
 
+    def move(self, entry: Saved, storage: int) -> None:
+        """The tensor that was saved may have other memory now."""
+        if entry.moved:
+            self._unindex_entry(entry, entry.moved)
+        entry.moved = storage
+        self.by_storage[storage].append(entry)
+
     def release(self, record: Record) -> None:
         """The engine freed what the node had saved."""
         if record.released:
@@ -257,14 +277,19 @@ class Tape:
 
     def _unindex(self, record: Record) -> None:
         for entry in record.saved:
-            entries = self.by_storage.get(entry.storage)
-            if entries is not None:
-                if entry in entries:
-                    entries.remove(entry)
-                if not entries:
-                    del self.by_storage[entry.storage]
+            self._unindex_entry(entry, entry.storage)
+            if entry.moved:
+                self._unindex_entry(entry, entry.moved)
             self.suspects.pop(id(entry), None)
             entry.snapshot = entry.owner = None
+
+    def _unindex_entry(self, entry: Saved, storage: int) -> None:
+        entries = self.by_storage.get(storage)
+        if entries is not None:
+            if entry in entries:
+                entries.remove(entry)
+            if not entries:
+                del self.by_storage[storage]
 
 
 @dataclass(slots=True)
@@ -285,20 +310,31 @@ def storage_of(tensor: Any) -> int:
         return 0
 
 
+# A view whose base was written gets its node anew when somebody asks for it, be it only for `is_leaf`. The place of
+# a node among the others decides the order in which gradients are added up, and with it their last bit: such a view
+# is only asked where torch itself is about to ask.
+
+
 def node_of(tensor: Any) -> Any:
-    """The node that made a tensor; None for leaves, and for views that torch refuses to use since a write."""
+    """The node that made a tensor; None for leaves, and for views that torch refuses to use since a write.
+
+    Only for a tensor that is new, that is no view, or that torch is about to ask.
+    """
     try:
         return tensor.grad_fn
     except RuntimeError:
         return None
 
 
+def origin(tensor: Any) -> Any:
+    """The base of a view that has a graph, else the tensor: what may be asked for a node at any time."""
+    base = tensor._base if tensor._is_view() else None
+    return base if base is not None and base.requires_grad else tensor
+
+
 def is_leaf(tensor: Any) -> bool:
-    """Whether a tensor is a leaf; a broken view is none."""
-    try:
-        return bool(tensor.is_leaf)
-    except RuntimeError:
-        return False
+    """Whether a tensor is a leaf; a view of something that requires grad is none."""
+    return origin(tensor) is tensor and bool(tensor.is_leaf)
 
 
 def record_of(node: Any) -> Record | None:

@@ -21,7 +21,7 @@ from gradguard.runtime.plans import Plan, plan_for
 from gradguard.runtime.tape import Write, node_of, storage_of
 
 if TYPE_CHECKING:
-    from gradguard.runtime.session import Session
+    from gradguard.runtime.session import Session, Step
 
 MOST_RESULTS = 4
 _top_hooks = torch._C._autograd._top_saved_tensors_default_hooks
@@ -37,7 +37,11 @@ def saved_tensor_hooks_on() -> bool:
 
 
 class Watch(TorchDispatchMode):  # type: ignore[misc]
-    """One thread's eyes. `on` tells whether it is on this thread's mode stack."""
+    """One thread's eyes. `on` tells whether it is on this thread's mode stack.
+
+    silent: the monitor itself is computing. depth: runs of the engine under way in this thread. engine_watched: whether
+    the code that called them is watched. steps: optimizer steps under way.
+    """
 
     supports_higher_order_operators = True
 
@@ -50,6 +54,10 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
         super().__init__()
         self.session = session
         self.on = False
+        self.silent = False
+        self.depth = 0
+        self.engine_watched = False
+        self.steps: list[Step] = []
         self.plans: dict[Any, Plan] = {}
         self.pending: list[tuple[weakref.ref[Any], Site, str, bool]] = []
         # Memory of the arguments of a write through a view, by the base that gets the new node.
@@ -81,7 +89,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         session = self.session
-        if session.closed or session.silent:
+        if session.closed or self.silent:
             return func(*args, **(kwargs or {}))
         plan = self.plans.get(func)
         note: tuple[Site, bool] | None = None
@@ -114,7 +122,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
             or (plan.copies and plans.copies_to_host(args, kwargs))
         ):
             session.reads.see(plan, kwargs, args, frame)
-        if not session.reads.steps and not session.in_engine:
+        if not session.reads.steps and not self.depth:
             session.reads.see_pass(plan, frame)
         needs = self._needs_grad(plan, args)
         if plan.drops or plan.lifts:
@@ -124,11 +132,11 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
             site = session.frames.site(frame)
             self._see_writes(plan, args, kwargs, site, frame)
         if not needs:
-            if not session.in_engine:
+            if not self.depth:
                 session.gradients.see_alias_reads(plan, args, frame)
             return None
         if not _is_grad_enabled():
-            if not session.in_engine:
+            if not self.depth:
                 session.gradients.see_use_without_grad(plan, args, frame)
             return None
         if site is None:
@@ -198,14 +206,14 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
                 continue
             storage = storage_of(target)
             entries = tape.by_storage.get(storage)
-            if not entries and not session.in_engine:
+            if not entries and not self.depth:
                 if not _is_grad_enabled():
                     session.functions.see_forward_write(target, plan, frame)
                 tape.recent.append(Write(tape.tick(), site, plan.name, "inplace", storage))
                 continue
             write = session.writers.describe(plan, target, storage, site, frame)
             tape.recent.append(write)
-            if session.in_engine:
+            if self.depth:
                 session.functions.see_engine_write(write, target, frame)
             for entry in list(entries or ()):
                 entry.writes.append(write)

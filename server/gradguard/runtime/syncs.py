@@ -1,0 +1,104 @@
+"""What torch itself says about the host waiting for CUDA: `torch.cuda.set_sync_debug_mode("warn")`.
+
+The mode is set when the program initialises CUDA, never before. Its warnings are counted and go no further: neither
+filters nor records of warnings of the program see them. Once the program sets the mode itself it has it to itself.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from gradguard.runtime.watch import Watch
+
+if TYPE_CHECKING:
+    from gradguard.runtime.session import Session
+
+MESSAGE = "called a synchronizing CUDA operation"
+FILTERING = ("filterwarnings", "simplefilter", "resetwarnings")
+DISPATCH = Watch.__torch_dispatch__.__code__
+
+
+class Syncs:
+    """`on` while waits for CUDA are told by torch."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.on = False
+        self._get: Callable[[], int] = torch.cuda.get_sync_debug_mode
+        self._set: Callable[[int | str], None] = torch.cuda.set_sync_debug_mode
+        self._before = 0
+        self._replaced: list[tuple[Any, str, Any]] = []
+
+    def install(self) -> None:
+        if torch.backends.cuda.is_built():
+            torch.cuda._lazy_call(self._begin)
+
+    def remove(self) -> None:
+        if self.on:
+            self._end(self._before)
+        waiting = getattr(torch.cuda, "_queued_calls", [])
+        waiting[:] = [call for call in waiting if getattr(call[0], "__self__", None) is not self]
+
+    def _begin(self) -> None:
+        """CUDA has just been initialised. Must not raise: torch would take it for an error of CUDA."""
+        if self.session.closed or self.on:
+            return
+        with self.session.looking():
+            self._before = self._get()
+            if self._before:
+                return
+            self._set("warn")
+            self.on = True
+            self._replace(torch.cuda, "get_sync_debug_mode", lambda: self._before)
+            self._replace(torch.cuda, "set_sync_debug_mode", self._end)
+            self._replace(warnings, "_showwarnmsg", self._shown)
+            for name in FILTERING:
+                self._replace(warnings, name, self._with_ours(getattr(warnings, name)))
+            warnings.filterwarnings("always", MESSAGE)
+
+    def _end(self, debug_mode: int | str) -> None:
+        self.on = False
+        for module, name, original in reversed(self._replaced):
+            setattr(module, name, original)
+        self._replaced.clear()
+        warnings.filters[:] = [f for f in warnings.filters if getattr(f[1], "pattern", "") != MESSAGE]  # type: ignore[index]
+        self._set(debug_mode)
+
+    def _replace(self, module: Any, name: str, new: Any) -> None:
+        self._replaced.append((module, name, getattr(module, name)))
+        setattr(module, name, new)
+
+    def _with_ours(self, original: Callable[..., None]) -> Callable[..., None]:
+        """The program's own filters come after ours, so that none turns these warnings into errors."""
+
+        def filtering(*args: Any, **kwargs: Any) -> None:
+            original(*args, **kwargs)
+            if original.__name__ != "filterwarnings" or MESSAGE not in (*args, *kwargs.values()):
+                warnings.filterwarnings("always", MESSAGE)
+
+        return filtering
+
+    def _shown(self, message: Any) -> None:
+        if str(message.message).startswith(MESSAGE):
+            with self.session.looking():
+                if self.session.sees():
+                    self._count(sys._getframe(1))
+            return
+        next(original for _, name, original in self._replaced if name == "_showwarnmsg")(message)
+
+    def _count(self, frame: FrameType) -> None:
+        at: FrameType | None = frame
+        while at is not None and at.f_code is not DISPATCH:
+            at = at.f_back
+        plan = at.f_locals.get("plan") if at is not None else None
+        # Above the dispatch stands the code that called the operator.
+        above = at.f_back if at is not None else None
+        self.session.reads.count(
+            "a wait for CUDA" if plan is None else f"aten::{plan.name}", False, above or frame
+        )
