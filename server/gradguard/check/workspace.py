@@ -7,9 +7,9 @@ project's own files are looked up; installed packages are not read.
 
 from __future__ import annotations
 
+import os.path
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import PurePath
 from typing import Protocol
 
 from gradguard.source.text import Source
@@ -53,14 +53,15 @@ class ReadingWorkspace:
     ) -> None:
         self._exists = exists
         self._read = read
-        self._roots = tuple(PurePath(root) for root in roots)
-        self._found: dict[tuple[str, int, PurePath], str | None] = {}
+        self._roots = tuple(os.path.normpath(root) for root in roots)
+        self._found: dict[tuple[str, int, str], str | None] = {}
+        self._searched: dict[str, tuple[str, ...]] = {}
         self._sources: OrderedDict[str, Source | None] = OrderedDict()
         self._size = 0
 
     def resolve(self, module: str, level: int, from_path: str) -> str | None:
         """See `Workspace.resolve`."""
-        folder = PurePath(from_path).parent
+        folder = os.path.dirname(from_path)
         key = (module, level, folder)
         if key not in self._found:
             self._found[key] = self._look(module, level, folder)
@@ -80,11 +81,15 @@ class ReadingWorkspace:
             self._size -= len(dropped.text) if dropped else 0
         return source
 
-    def _look(self, module: str, level: int, folder: PurePath) -> str | None:
+    def _look(self, module: str, level: int, folder: str) -> str | None:
         parts = [part for part in module.split(".") if part]
         if level:
-            parents = (folder, *folder.parents)
-            return self._file(parents[level - 1], parts) if level <= len(parents) else None
+            for _ in range(level - 1):
+                above = os.path.dirname(folder)
+                if above == folder:
+                    return None
+                folder = above
+            return self._file(folder, parts)
         if not parts:
             return None
         for root in self._search(folder):
@@ -93,23 +98,20 @@ class ReadingWorkspace:
                 return found
         return None
 
-    def _search(self, folder: PurePath) -> Iterable[PurePath]:
+    def _search(self, folder: str) -> Iterable[str]:
         """A script's own folder, the folder that holds its outermost package, then the roots."""
-        seen = []
-        outer = folder
-        while self._exists(str(outer / "__init__.py")) and outer != outer.parent:
-            outer = outer.parent
-        for root in (outer, folder, *self._roots):
-            if root not in seen:
-                seen.append(root)
-        return seen
+        if folder not in self._searched:
+            outer = folder
+            while self._exists(os.path.join(outer, "__init__.py")) and outer != os.path.dirname(outer):
+                outer = os.path.dirname(outer)
+            self._searched[folder] = tuple(dict.fromkeys((outer, folder, *self._roots)))
+        return self._searched[folder]
 
-    def _file(self, root: PurePath, parts: list[str]) -> str | None:
-        base = root.joinpath(*parts)
-        package = base / "__init__.py"
-        if self._exists(str(package)):
-            return str(package)
-        module = base.with_name(base.name + ".py") if parts else None
-        if module is not None and self._exists(str(module)):
-            return str(module)
+    def _file(self, root: str, parts: list[str]) -> str | None:
+        base = os.path.join(root, *parts)
+        package = os.path.join(base, "__init__.py")
+        if self._exists(package):
+            return package
+        if parts and self._exists(base + ".py"):
+            return base + ".py"
         return None

@@ -25,7 +25,7 @@ class Source:
     `previous` where the text is the same, and moved: `previous` must not be asked for places any more.
     """
 
-    __slots__ = ("_code", "_index", "_statements", "chunks", "errors", "path", "text", "tree")
+    __slots__ = ("_code", "_index", "_parsed", "_statements", "path", "text")
 
     def __init__(
         self, path: str, text: str, previous: Source | None = None, breaks: Iterable[int] = ()
@@ -37,13 +37,32 @@ class Source:
         # A form feed takes the one column of the byte order mark and leaves the indentation at zero.
         self._code = "\f" + text[1:] if text.startswith(BOM) else text
         self._statements: dict[int, tuple[int, int]] | None = None
-        offsets = frozenset(self._index.start(line) for line in breaks)
-        self.chunks: tuple[Chunk, ...] = split(self._code, previous.chunks if previous else (), offsets)
-        self.errors: tuple[ParseError, ...] = tuple(
-            error for chunk in self.chunks for piece in chunk.pieces for error in piece.errors
-        )
-        body = [statement for chunk in self.chunks for piece in chunk.pieces for statement in piece.body]
-        self.tree = ast.Module(body=body, type_ignores=[])
+        # Of a file that another one imports, often nothing but the text is asked for; an edited one is parsed at
+        # once, so that it does not keep its predecessors.
+        self._parsed: _Parsed | None = None
+        if previous is not None or breaks:
+            offsets = frozenset(self._index.start(line) for line in breaks)
+            self._parsed = _Parsed(split(self._code, previous.chunks if previous else (), offsets))
+
+    def _parse(self) -> _Parsed:
+        if self._parsed is None:
+            self._parsed = _Parsed(split(self._code, (), frozenset()))
+        return self._parsed
+
+    @property
+    def chunks(self) -> tuple[Chunk, ...]:
+        """Stretches of text that are split into pieces together."""
+        return self._parse().chunks
+
+    @property
+    def errors(self) -> tuple[ParseError, ...]:
+        """What does not parse, in order."""
+        return self._parse().errors
+
+    @property
+    def tree(self) -> ast.Module:
+        """The statements of the whole file."""
+        return self._parse().tree
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
@@ -111,6 +130,18 @@ class Source:
         if self._statements is None:
             self._statements = _statement_lines(self.tree)
         return self._statements.get(line, (line, line))
+
+
+class _Parsed:
+    __slots__ = ("chunks", "errors", "tree")
+
+    def __init__(self, chunks: tuple[Chunk, ...]) -> None:
+        self.chunks = chunks
+        pieces = [piece for chunk in chunks for piece in chunk.pieces]
+        self.errors: tuple[ParseError, ...] = tuple(error for piece in pieces for error in piece.errors)
+        self.tree = ast.Module(
+            body=[statement for piece in pieces for statement in piece.body], type_ignores=[]
+        )
 
 
 def _statement_lines(tree: ast.Module) -> dict[int, tuple[int, int]]:

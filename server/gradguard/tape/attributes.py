@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 
-from gradguard.tape import library, lifetime, machine, tensors
+from gradguard.tape import imports, library, lifetime, machine, tensors
 from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
@@ -46,13 +46,7 @@ def get(run: Run, frame: Frame, owner: Value, name: str, node: ast.Attribute) ->
             run.trace[node] = value
         return value
     if isinstance(owner, ModuleV):
-        variables = owner.namespace.variables
-        if name in variables:
-            return variables[name]
-        from gradguard.tape.definitions import namespace_of
-
-        found = namespace_of(run, f"{owner.namespace.name}.{name}", 0, owner.namespace)
-        return ModuleV(found) if found is not None else run.fresh(text=name)
+        return imports.member(run, owner.namespace, name)
     if isinstance(owner, External):
         return library.external_attribute(run, owner, name)
     if isinstance(owner, ClassV):
@@ -352,7 +346,7 @@ def put(
     elif isinstance(owner, ClassV):
         owner.attributes[name] = value
     elif isinstance(owner, ModuleV):
-        owner.namespace.variables[name] = value
+        imports.loaded(run, owner.namespace)[name] = value
     elif isinstance(owner, FunctionV):
         owner.attributes[name] = value
     elif isinstance(owner, Sym):

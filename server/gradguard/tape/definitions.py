@@ -1,4 +1,4 @@
-"""Functions, classes, decorators and imports."""
+"""Functions, classes and decorators."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import ast
 
 from gradguard.tape import attributes
 from gradguard.tape.binding import Call
-from gradguard.tape.frame import Frame, Namespace
+from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
-from gradguard.tape.values import ClassV, ContextV, External, FunctionV, ModuleV, NativeV, TorchName, Value
+from gradguard.tape.values import ClassV, ContextV, External, FunctionV, NativeV, TorchName, Value
 
 _DROPPED = frozenset({
     "functools.wraps", "functools.lru_cache", "functools.cache", "typing.overload", "abc.abstractmethod", "typing.no_type_check",
@@ -118,77 +118,3 @@ def class_(run: Run, frame: Frame, node: ast.ClassDef) -> Value:
         if path.endswith(("dataclasses.dataclass", "attr.s", "attrs.define", "dataclass")):
             made.dataclass = True
     return made
-
-
-def import_names(run: Run, frame: Frame, node: ast.Import) -> None:
-    """`import a.b as c`."""
-    from gradguard.tape.expressions import assign_name
-
-    for alias in node.names:
-        full = alias.name
-        if alias.asname is not None:
-            assign_name(run, frame, alias.asname, module_value(run, full, 0, frame), node)
-        else:
-            module_value(run, full, 0, frame)
-            top = full.partition(".")[0]
-            assign_name(run, frame, top, module_value(run, top, 0, frame), node)
-
-
-def import_from(run: Run, frame: Frame, node: ast.ImportFrom) -> None:
-    """`from a import b as c`."""
-    from gradguard.tape.expressions import assign_name
-
-    home = module_value(run, node.module or "", node.level, frame)
-    for alias in node.names:
-        if alias.name == "*":
-            if isinstance(home, ModuleV):
-                for name, value in list(home.namespace.variables.items()):
-                    if not name.startswith("_"):
-                        frame.variables[name] = value
-            continue
-        value = _member(run, home, alias.name, node, frame)
-        assign_name(run, frame, alias.asname or alias.name, value, node)
-
-
-def _member(run: Run, home: Value, name: str, node: ast.ImportFrom, frame: Frame) -> Value:
-    if isinstance(home, ModuleV):
-        if name in home.namespace.variables:
-            return home.namespace.variables[name]
-        inner = f"{node.module}.{name}" if node.module else name
-        found = namespace_of(run, inner, node.level, frame.namespace)
-        return ModuleV(found) if found is not None else run.fresh(text=name)
-    if isinstance(home, TorchName):
-        return TorchName(f"{home.path}.{name}")
-    if not node.module:
-        found = namespace_of(run, name, node.level, frame.namespace)
-        return ModuleV(found) if found is not None else run.fresh(text=name)
-    return External(f"{node.module}.{name}")
-
-
-def module_value(run: Run, name: str, level: int, frame: Frame) -> Value:
-    """The module of that name: of torch, of the workspace, or of a library that is not read."""
-    if level == 0 and name.partition(".")[0] == "torch":
-        return TorchName(name)
-    found = namespace_of(run, name, level, frame.namespace)
-    return ModuleV(found) if found is not None else External(name)
-
-
-def namespace_of(run: Run, name: str, level: int, asking: Namespace) -> Namespace | None:
-    """Globals of a workspace module, executed once per path; None outside the workspace."""
-    from gradguard.tape.statements import execute_block
-
-    found = run.resolve(name, level, asking.path)
-    if found is None:
-        return None
-    known = run.namespaces.get(found.path)
-    if known is not None:
-        return known
-    run.namespaces[found.path] = found
-    if found.tree is not None:
-        found.variables["__name__"] = found.name
-        frame = Frame(found, found.variables)
-        saved, run.statement = run.statement, None
-        for _ in execute_block(run, frame, found.tree.body):
-            pass
-        run.statement = saved
-    return found

@@ -12,7 +12,6 @@ import re
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from gradguard.findings import Limit, Span
 from gradguard.ops.table import Table
@@ -42,23 +41,13 @@ from gradguard.tape.path import (
     PathEnd,
     PyRaise,
 )
-from gradguard.tape.run import Run
+from gradguard.tape.run import Files, Run
 from gradguard.tape.snapshot import Snapshot
 from gradguard.tape.statements import execute_block
 from gradguard.tape.values import ClassV, DictV, FunctionV, Instance, ListV, Sym, TupleV, Value
 
 _MODELS = torchlib
 """Imported so that every model is registered."""
-
-
-class Files(Protocol):
-    """How the analysis reads other files of the workspace."""
-
-    def resolve(self, module: str, level: int, from_path: str) -> str | None:
-        """Path of an imported module, None outside the workspace."""
-
-    def source(self, path: str) -> Source | None:
-        """A file's text and tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +97,7 @@ class Definitions:
 
     frame: Frame
     namespaces: dict[str, Namespace]
-    """Imported files."""
+    """Imported files that it needed."""
     entered: frozenset[ast.AST]
     devices: frozenset[str]
     snapshot: Snapshot
@@ -139,22 +128,35 @@ class _Path:
 class Work:
     """What the entries of one file share."""
 
-    source: Source
+    file: Source
     table: Table
     files: Files
     sources: dict[str, Source]
     definitions: Definitions | None = None
+    library: Run | None = None
+    """The run that made them, and that loads imported modules for all entries that are functions."""
+    fresh: list[Namespace] = field(default_factory=list)
+    """Modules that were loaded and are not in the snapshot yet."""
 
-    def namespace(self, name: str, level: int, from_path: str) -> Namespace | None:
-        """An imported workspace module, not yet executed."""
-        path = self.files.resolve(name, level, from_path)
-        if path is None or path == self.source.path:
-            return None
-        source = self.sources.get(path) or self.files.source(path)
-        if source is None:
-            return None
-        self.sources[path] = source
-        return Namespace(path, name if not level else path, {}, source.tree)
+    def resolve(self, module: str, level: int, from_path: str) -> str | None:
+        """See `Files.resolve`."""
+        return self.files.resolve(module, level, from_path)
+
+    def source(self, path: str) -> Source | None:
+        """See `Files.source`; what was read once is read no more."""
+        known = self.sources.get(path)
+        if known is None:
+            known = self.files.source(path)
+            if known is not None:
+                self.sources[path] = known
+        return known
+
+    def loaded(self, namespace: Namespace, outermost: bool) -> None:
+        """The library loaded a module. What loads inside another may be changed by it until that is done."""
+        self.fresh.append(namespace)
+        if outermost and self.definitions is not None:
+            self.definitions.snapshot.add(self.fresh)
+            self.fresh.clear()
 
 
 def analyse(source: Source, table: Table, files: Files, previous: Analysis | None = None) -> Analysis:
@@ -240,7 +242,8 @@ def _named_devices(text: str) -> set[str]:
 def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
     """Run an entry along its paths and keep each event once, certain only if every surviving path has it."""
     # A script's loops and calls are its own; a function that nobody calls is one of many in its file.
-    budget = [MAX_STEPS if node is work.source.tree else MAX_FUNCTION_STEPS]
+    budget = [MAX_STEPS if node is work.file.tree else MAX_FUNCTION_STEPS]
+    import_budget = [MAX_STEPS]
     queue: list[tuple[bool, ...]] = [()]
     paths: list[_Path] = []
     limits: dict[Limit, None] = {}
@@ -255,7 +258,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
 
     while queue and len(paths) < MAX_PATHS:
         oracle = Oracle(queue.pop(0))
-        run = Run(work.table, oracle, budget, work.namespace, home=work.source.path)
+        run = Run(work.table, oracle, budget, work, home=work.file.path, import_budget=import_budget)
         survived = True
         try:
             body(run)
@@ -280,6 +283,8 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
             changed = "functions_changed" in run.notes
             work.definitions.functions_changed = work.definitions.functions_changed or changed
             read |= work.definitions.variables.read
+        for message in run.limits:
+            limit(message)
         entered |= run.entered
         devices |= run.devices
         for at, found in run.sharing.items():
@@ -314,8 +319,8 @@ RERAISE = False
 def _limit(work: Work, node: ast.AST, message: str) -> Limit:
     body = getattr(node, "body", None)
     at = node if hasattr(node, "lineno") else (body[0] if body else None)
-    span = work.source.span(at) if at is not None else Span(1, 1, 1, 1)
-    return Limit(work.source.path, Span(span.line, span.column, span.line, span.column), message)
+    span = work.file.span(at) if at is not None else Span(1, 1, 1, 1)
+    return Limit(work.file.path, Span(span.line, span.column, span.line, span.column), message)
 
 
 def _merge(paths: list[_Path]) -> list[Event]:
@@ -379,15 +384,14 @@ def _unique(events: Iterable[Event]) -> list[Event]:
 def run_script(run: Run, work: Work) -> None:
     """The file's top level, as `python file.py` runs it."""
     namespace = Namespace(
-        work.source.path,
+        work.file.path,
         "__main__",
-        {"__name__": "__main__", "__file__": work.source.path},
-        work.source.tree,
+        Globals({"__name__": "__main__", "__file__": work.file.path}),
         True,
     )
     frame = Frame(namespace, namespace.variables)
     run.frames.append(frame)
-    for _ in execute_block(run, frame, work.source.tree.body):
+    for _ in execute_block(run, frame, work.file.tree.body):
         pass
     _check_functions(run, frame)
 
@@ -403,23 +407,38 @@ def _check_functions(run: Run, frame: Frame) -> None:
 def _definitions(run: Run, work: Work) -> Frame:
     """The file's top level as an import runs it, for its definitions; as new for each path."""
     shared = work.definitions or _define(work)
+    library = work.library
+    assert library is not None
     shared.restore()
     shared.used = True
-    shared.variables.begin()
-    run.namespaces = dict(shared.namespaces)
+    for variables in (shared.variables, *(one.variables for one in library.namespaces.values())):
+        variables.begin()
+    run.library, run.namespaces = library, library.namespaces
+    run.limits.update(library.limits)
     run.frames.append(shared.frame)
     return shared.frame
 
 
 def _define(work: Work) -> Definitions:
-    run = Run(work.table, Oracle(), [MAX_STEPS], work.namespace, SHARED_NUMBERS, home=work.source.path)
+    run = Run(
+        work.table,
+        Oracle(),
+        [MAX_STEPS],
+        work,
+        SHARED_NUMBERS,
+        home=work.file.path,
+        import_budget=[MAX_STEPS],
+    )
     try:
         frame = _run_definitions(run, work)
-    except (PyRaise, PathEnd, BudgetExceeded):
+    except (PyRaise, PathEnd, BudgetExceeded) as stop:
         frame = run.frames[0]
-    snapshot = Snapshot([frame], run.namespaces.values())
-    made = Definitions(frame, run.namespaces, frozenset(run.entered), frozenset(run.devices), snapshot)
-    work.definitions = made
+        if isinstance(stop, BudgetExceeded):
+            run.limits["read in part: the top level needs more steps than the budget allows"] = None
+    read = {path: one for path, one in run.namespaces.items() if one.ran}
+    snapshot = Snapshot([frame], read.values())
+    made = Definitions(frame, read, frozenset(run.entered), frozenset(run.devices), snapshot)
+    work.definitions, work.library, run.on_load = made, run, work.loaded
     return made
 
 
@@ -429,8 +448,8 @@ def _compared(work: Work, before: Definitions) -> reuse.Comparison | None:
         made = _define(work)
     except Exception:  # each entry meets the same fault, and tells it
         return None
-    compared = reuse.Comparison(before.frame, made.frame)
-    return compared if compared.namespaces(before.namespaces, made.namespaces) else None
+    compared = reuse.Comparison(before.frame, made.frame, before.namespaces, made.namespaces)
+    return compared if compared.imports() else None
 
 
 SHARED_NUMBERS = 1_000_000
@@ -438,11 +457,11 @@ SHARED_NUMBERS = 1_000_000
 
 
 def _run_definitions(run: Run, work: Work) -> Frame:
-    variables = Globals({"__name__": "module", "__file__": work.source.path})
-    namespace = Namespace(work.source.path, "module", variables, work.source.tree)
+    variables = Globals({"__name__": "module", "__file__": work.file.path})
+    namespace = Namespace(work.file.path, "module", variables)
     frame = Frame(namespace, namespace.variables)
     run.frames.append(frame)
-    body = [s for s in work.source.tree.body if _defines(s)]
+    body = [s for s in work.file.tree.body if _defines(s)]
     for _ in execute_block(run, frame, body):
         pass
     return frame
@@ -505,7 +524,7 @@ def function_entry(work: Work, name: str, owner: str) -> Callable[[Run], None]:
         )
         if not isinstance(function, FunctionV) or isinstance(function.node, ast.Lambda):
             return
-        place = Place(work.source.path, function.node)
+        place = Place(work.file.path, function.node)
         call = Call([], {}, place, [], {}, open_args=False)
         receiver: Value = None
         if isinstance(holder, ClassV) and function.kind != "staticmethod":

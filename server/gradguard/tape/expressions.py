@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from gradguard.tape import attributes, lifetime, machine, operators, reads, subscripts
+from gradguard.tape import attributes, imports, lifetime, machine, operators, reads, subscripts
 from gradguard.tape.binding import Call
 from gradguard.tape.calls import call_value
 from gradguard.tape.domain import Tensor
@@ -14,7 +14,7 @@ from gradguard.tape.frame import Frame, Guard
 from gradguard.tape.iteration import iterate, unpack_into
 from gradguard.tape.run import Run
 from gradguard.tape.truth import key_of, known_truth, truth
-from gradguard.tape.values import DictV, External, FunctionV, ListV, Sym, TupleV, Value, tensors_in
+from gradguard.tape.values import DictV, FunctionV, ListV, Sym, TupleV, Value, tensors_in
 
 
 def evaluate(run: Run, frame: Frame, node: ast.expr) -> Value:
@@ -30,11 +30,11 @@ def lookup(run: Run, frame: Frame, name: str) -> Value:
     """A name's value: locals, closures, globals, builtins."""
     home = frame.find(name)
     if home is not None:
-        return home.variables[name]
+        return imports.known(run, home.variables, name)
     variables = frame.namespace.variables
     if name in variables:
-        return variables[name]
-    return External("builtins." + name)
+        return imports.known(run, variables, name)
+    return imports.starred(run, frame.namespace, name)
 
 
 def assign_name(run: Run, frame: Frame, name: str, value: Value, node: ast.AST) -> None:

@@ -16,7 +16,7 @@ from gradguard.source.text import Source
 from gradguard.tape import entry, lifetime
 from gradguard.tape.domain import Place, Tensor, Tri
 from gradguard.tape.path import MAX_STEPS, BudgetExceeded, Oracle, PathEnd, PyRaise
-from gradguard.tape.run import Run
+from gradguard.tape.run import Files, Run
 
 MAX_PATHS = 6
 MAX_FACTS = 20_000
@@ -79,7 +79,7 @@ class Cancelled(BaseException):
 def facts(
     source: Source,
     table: Table,
-    files: entry.Files,
+    files: Files,
     cancelled: Callable[[], bool] = lambda: False,
     only: ast.AST | None = None,
 ) -> Facts:
@@ -120,13 +120,13 @@ def _explore(
     work: entry.Work, body: Callable[[Run], None], found: Facts, cancelled: Callable[[], bool]
 ) -> set[ast.AST]:
     queue: list[tuple[bool, ...]] = [()]
-    budget = [MAX_STEPS]
+    budget, import_budget = [MAX_STEPS], [MAX_STEPS]
     entered: set[ast.AST] = set()
     for _ in range(MAX_PATHS):
         if not queue:
             break
         oracle = Oracle(queue.pop(0))
-        run = Run(work.table, oracle, budget, work.namespace, home=work.source.path)
+        run = Run(work.table, oracle, budget, work, home=work.file.path, import_budget=import_budget)
         trace = _Trace(cancelled)
         run.trace = trace
         try:

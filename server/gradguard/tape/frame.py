@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ EVERYTHING = "*"
 
 
 class Globals(dict[str, Any]):
-    """Variables of a file's top level that remember which of them were asked for.
+    """Variables of a module's top level that remember which of them were asked for.
 
     What looks through all variables for something that only the running entry can have put there asks for
     nothing, and goes through the methods of `dict`.
@@ -37,7 +36,8 @@ class Globals(dict[str, Any]):
 
     def touched(self) -> Iterator[tuple[str, Any]]:
         """The variables that the running entry read or wrote."""
-        return ((name, dict.get(self, name)) for name in dict.keys(self) if name in self.read | self.written)
+        seen = self.read | self.written
+        return ((name, value) for name, value in dict.items(self) if name in seen)
 
     def __contains__(self, name: object) -> bool:
         self.read.add(name)  # type: ignore[arg-type]
@@ -78,9 +78,20 @@ class Namespace:
 
     path: str
     name: str
-    variables: dict[str, Value] = field(default_factory=dict)
-    tree: ast.Module | None = None
+    variables: Globals = field(default_factory=lambda: Globals({}))
     main: bool = False
+    ran: bool = False
+    """Its top level has run, or is running."""
+    order: tuple[int, int] = (0, 0)
+    """First and last number of the program order that are put aside for it."""
+    partly: str = ""
+    """Why its top level did not run to the end."""
+    devices: frozenset[str] = frozenset()
+    """Devices that its top level names."""
+    stars: list[Namespace] = field(default_factory=list)
+    """Modules whose names it takes with `*`."""
+    absent: set[str] = field(default_factory=set)
+    """Names that none of them has."""
 
 
 @dataclass(slots=True, eq=False)

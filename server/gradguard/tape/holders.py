@@ -25,6 +25,7 @@ from gradguard.tape.values import (
     DictV,
     External,
     FunctionV,
+    ImportV,
     Instance,
     ListV,
     Method,
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from gradguard.tape.run import Run
 
 MAX_VISITS = 1000
+MAX_LOOKS = 16
+"""Executions of one statement after which nobody looks who shares what it writes."""
 ELSEWHERE = "^"
 
 
@@ -66,10 +69,12 @@ NOBODY = Sharing()
 
 def note(run: Run, target: Tensor, place: Place, operands: Iterable[Tensor], maker: Place | None) -> None:
     """Remember who shares `target` at a write; `maker` is where the module that writes was made."""
-    known = run.sharing.get(place.node)
-    if known is not None and "unknown" in known.reasons and maker is None:
+    at = place.node if maker is None else maker.node
+    known = run.sharing.get(at)
+    if known is not None and "unknown" in known.reasons:
         return
-    found = sharing(run, target, operands)
+    looked = run.looked[at] = run.looked.get(at, 0) + 1
+    found = sharing(run, target, operands) if looked <= MAX_LOOKS else Sharing(reasons=frozenset({"unknown"}))
     run.sharing[place.node] = run.sharing.get(place.node, NOBODY) | found
     if maker is not None:
         # The flag of a module may go only if each call rebinds what it wrote, as `x = self.relu(x)` does.
@@ -261,7 +266,7 @@ def _leading_to(run: Run, memory: Memory) -> Iterator[tuple[_Step, Value]]:
             )
 
 
-_PLAIN = frozenset({type(None), bool, int, float, str, bytes, TorchName, External, ModuleV})
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes, TorchName, External, ModuleV, ImportV})
 """Values that hold nothing."""
 
 

@@ -23,7 +23,8 @@ from gradguard.tape.frame import EVERYTHING, Frame, Namespace
 from gradguard.tape.values import ClassV, External, FunctionV, TorchName
 
 if TYPE_CHECKING:
-    from gradguard.tape.entry import Analysis, Files
+    from gradguard.tape.entry import Analysis
+    from gradguard.tape.run import Files
 
 Surroundings = tuple[object, ...]
 
@@ -35,8 +36,12 @@ class Comparison:
     and which are shared in the same way. Numbers that only tell objects apart may differ. In doubt they are not.
     """
 
-    def __init__(self, old: Frame, new: Frame) -> None:
+    def __init__(
+        self, old: Frame, new: Frame, imported: dict[str, Namespace], now_imported: dict[str, Namespace]
+    ) -> None:
         self._old, self._new = old.variables, new.variables
+        self._homes = old.namespace, new.namespace
+        self._imported, self._now_imported = imported, now_imported
         self._pairs: dict[int, object] = {}
         self._taken: set[int] = set()
         self._numbers: dict[object, object] = {}
@@ -50,9 +55,14 @@ class Comparison:
         """Whether all of the names have the values they had."""
         return all(self._name(name) for name in names)
 
-    def namespaces(self, old: dict[str, Namespace], new: dict[str, Namespace]) -> bool:
-        """Whether imported files are as they were."""
-        return list(old) == list(new) and all(self._same(old[path], new[path]) for path in old)
+    def imports(self) -> bool:
+        """Whether imported files that the top level needs are as they were, and names come with `*` from the same."""
+        old, new = self._imported, self._now_imported
+        return (
+            list(old) == list(new)
+            and all(self._same(old[path], new[path]) for path in old)
+            and [one.path for one in self._homes[0].stars] == [one.path for one in self._homes[1].stars]
+        )
 
     def _name(self, name: str) -> bool:
         known = self._known.get(name)
@@ -102,6 +112,9 @@ class Comparison:
             if old[:1] == new[:1] == ("#",):
                 return zip(old[2:], new[2:]) if self._number(old[1], new[1]) else None
             return zip(old, new)
+        if kind is Namespace and old.path not in self._imported:
+            # Nobody had asked for anything in it yet, and its file is the same.
+            return () if old.path == new.path else None
         self._pair(old, new)
         self._tried.append((id(old), id(new)))
         if kind is list:
@@ -146,6 +159,7 @@ _LEFT_OUT = {
     FunctionV: ("node",),
     ClassV: ("node", "order", "kind"),
     Tensor: ("number",),
+    Namespace: ("order", "absent"),
 }
 """Compared in their own way, or worked out from the rest."""
 

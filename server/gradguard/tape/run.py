@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gradguard.ops.table import Table
 from gradguard.tape.domain import Cut, Memory, Node, Place, Tensor, Tri, Version, Write
@@ -16,11 +16,25 @@ from gradguard.tape.values import Sym
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gradguard.source.text import Source
     from gradguard.tape.holders import Sharing
     from gradguard.tape.values import FunctionV, Instance, Value
 
+MOST_ASIDE, MIN_ASIDE = 10**14, 1000
+"""Numbers put aside for an import: by the file itself, and at least; a module's imports share its own."""
+
 MAX_DEPTH = 24
 """Interpreted calls that may be nested."""
+
+
+class Files(Protocol):
+    """How the analysis reads other files of the workspace."""
+
+    def resolve(self, module: str, level: int, from_path: str) -> str | None:
+        """Path of an imported module, None outside the workspace."""
+
+    def source(self, path: str) -> Source | None:
+        """A file's text and tree."""
 
 
 @dataclass(slots=True)
@@ -83,14 +97,15 @@ class Run:
         table: Table,
         oracle: Oracle,
         budget: list[int],
-        resolve: Callable[[str, int, str], Namespace | None],
+        files: Files,
         numbers_from: int = 0,
         home: str = "",
+        import_budget: list[int] | None = None,
     ) -> None:
         self.table = table
         self.oracle = oracle
         self.budget = budget
-        self.resolve = resolve
+        self.files = files
         self.home = home
         """Path of the file whose entry runs."""
         self.modes = Modes()
@@ -101,7 +116,15 @@ class Run:
         self.functions: list[FunctionV] = []
         self.entered: set[ast.AST] = set()
         self.lines: set[tuple[str, int]] = set()
+        self.library: Run | None = None
+        """The run that loads modules for this one; None where this one does it itself."""
         self.namespaces: dict[str, Namespace] = {}
+        self.import_budget = import_budget if import_budget is not None else budget
+        """Steps left for the top levels of imported modules."""
+        self.loading = 0
+        """Modules whose top level is running."""
+        self.on_load: Callable[[Namespace, bool], None] | None = None
+        """Told of each module that was loaded, and whether it was the outermost."""
         self.nodes: list[Node] = []
         self.backwards: list[tuple[Place, tuple[tuple[int, int], ...]]] = []
         self.leaves: list[Tensor] = []
@@ -110,7 +133,7 @@ class Run:
         self.optimizers: list[Instance] = []
         self.devices: set[str] = set()
         self.notes: dict[str, Value] = {}
-        self.limits: list[tuple[Place, str]] = []
+        self.limits: dict[str, None] = {}
         self.statement: ast.stmt | None = None
         self.trace: dict[ast.AST, Tensor] | None = None
         self.submodule_inputs: list[tuple[Tensor, int, Place]] = []
@@ -118,6 +141,7 @@ class Run:
         """Whether unknown arguments of the entry require grad by convention."""
         self.compiled = 0
         self.sharing: dict[ast.AST, Sharing] = {}
+        self.looked: dict[ast.AST, int] = {}
         self.depth = 0
         """Module calls that are running."""
         self.kept: dict[tuple[str, ast.AST, ast.AST], Kept] = {}
@@ -136,6 +160,7 @@ class Run:
         """Those of them that were overwritten since: (named at, overwritten at)."""
         self.rewritten: dict[int, Rewritten] = {}
         self._order = 0
+        self._aside = MOST_ASIDE
         self._numbers = self._loops = numbers_from
         self._shared = numbers_from > 0
 
@@ -143,6 +168,22 @@ class Run:
         """Next number of the program order."""
         self._order += 1
         return self._order
+
+    def put_aside(self) -> tuple[int, int]:
+        """Keep numbers of the program order back for a module that is loaded later as if it were now."""
+        first = self._order + 1
+        self._order += max(MIN_ASIDE, self._aside // 100)
+        return first, self._order
+
+    def go_back(self, order: tuple[int, int]) -> tuple[int, int]:
+        """Continue with numbers that were put aside; returns what `go_on` needs afterwards."""
+        was = self._order, self._aside
+        self._order, self._aside = order[0], order[1] - order[0]
+        return was
+
+    def go_on(self, was: tuple[int, int]) -> None:
+        """Continue where `go_back` left off."""
+        self._order, self._aside = was
 
     def step(self, place: ast.AST) -> None:
         """Count one unit of work. Raises BudgetExceeded at the end of the budget."""
@@ -159,7 +200,7 @@ class Run:
         """A new tensor object; inference mode marks it."""
         self._numbers += 1
         made = Tensor(self._numbers, place, memory=memory, counter=counter)
-        if self._shared:
+        if self._shared or self.loading:
             made.memory.shared = True
         made.inference = self.modes.inference
         return made

@@ -37,6 +37,10 @@ class Snapshot:
         self._seen: set[int] = set()
         for frame in frames:
             self._mapping(frame.variables)
+        self.add(namespaces)
+
+    def add(self, namespaces: Iterable[Namespace]) -> None:
+        """Remember these as they are now, too."""
         for namespace in namespaces:
             self._mapping(namespace.variables)
 

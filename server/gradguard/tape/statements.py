@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
-from gradguard.tape import attributes, definitions, lifetime, operators, subscripts
+from gradguard.tape import attributes, definitions, imports, lifetime, operators, subscripts
 from gradguard.tape.contexts import enter, leave
 from gradguard.tape.domain import Tensor
 from gradguard.tape.expressions import assign_name, evaluate
@@ -368,11 +368,11 @@ def _class(run: Run, frame: Frame, node: ast.ClassDef) -> None:
 
 
 def _import(run: Run, frame: Frame, node: ast.Import) -> None:
-    definitions.import_names(run, frame, node)
+    imports.import_names(run, frame, node)
 
 
 def _import_from(run: Run, frame: Frame, node: ast.ImportFrom) -> None:
-    definitions.import_from(run, frame, node)
+    imports.import_from(run, frame, node)
 
 
 def _delete(run: Run, frame: Frame, node: ast.Delete) -> None:

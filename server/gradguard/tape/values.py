@@ -182,6 +182,23 @@ class ModuleV:
 
 
 @dataclass(slots=True, eq=False)
+class ImportV:
+    """A name that a module's top level imported from the workspace, and that nobody has asked for yet.
+
+    It stands only among a namespace's variables; whoever reads one gets what it stands for.
+    """
+
+    home: Namespace
+    name: str
+    module: str
+    """As the statement names it, with `level` and who is asking: where a module inside a package is looked up."""
+    level: int
+    asking: Namespace
+    busy: bool = False
+    """Somebody is about to find out what it stands for."""
+
+
+@dataclass(slots=True, eq=False)
 class NativeV:
     """A callable of the engine itself (a decorator's wrapper, a hook handle, ...)."""
 

@@ -1,0 +1,221 @@
+"""Imports from the workspace: the top level of a module runs when one of its names is first asked for.
+
+Python runs it at the import statement. But a library's modules import one another, all of them together are far
+more than the file that is checked, and nearly all they do is to define things, which may as well happen later.
+It happens as if at the statement: outside every loop and grad mode, with numbers of the program order that were
+put aside for it. Only a module that calls torch at its top level, as to switch grad mode, runs at once.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from typing import Any
+
+from gradguard.tape.frame import Frame, Namespace
+from gradguard.tape.path import BudgetExceeded, PathEnd, PyRaise
+from gradguard.tape.run import Modes, Run
+from gradguard.tape.values import External, ImportV, ModuleV, TorchName, Value
+
+_CALLS_TORCH = re.compile(r"^(?:torch\.[\w.]+|set_grad_enabled|inference_mode)\(", re.MULTILINE)
+
+_MISSING: Any = object()
+
+_BUILTINS = frozenset(dir(builtins))
+
+
+def import_names(run: Run, frame: Frame, node: ast.Import) -> None:
+    """`import a.b as c`."""
+    from gradguard.tape.expressions import assign_name
+
+    for alias in node.names:
+        full = alias.name
+        module = _module(run, full, 0, frame)
+        if alias.asname is not None:
+            assign_name(run, frame, alias.asname, module, node)
+        else:
+            top = full.partition(".")[0]
+            assign_name(run, frame, top, _module(run, top, 0, frame), node)
+
+
+def import_from(run: Run, frame: Frame, node: ast.ImportFrom) -> None:
+    """`from a import b as c`."""
+    from gradguard.tape.expressions import assign_name
+
+    home = _module(run, node.module or "", node.level, frame)
+    at_top = frame.variables is frame.namespace.variables
+    for alias in node.names:
+        if alias.name == "*":
+            if isinstance(home, ModuleV):
+                frame.namespace.stars.append(home.namespace)
+            continue
+        value: Value
+        if isinstance(home, ModuleV):
+            wanted = ImportV(home.namespace, alias.name, node.module or "", node.level, frame.namespace)
+            value = wanted if at_top else _imported(run, wanted)
+        elif isinstance(home, TorchName):
+            value = TorchName(f"{home.path}.{alias.name}")
+        elif not node.module:
+            found = _namespace(run, alias.name, node.level, frame.namespace)
+            value = ModuleV(found) if found is not None else run.fresh(text=alias.name)
+        else:
+            value = External(f"{node.module}.{alias.name}")
+        assign_name(run, frame, alias.asname or alias.name, value, node)
+
+
+def known(run: Run, variables: dict[str, Value], name: str) -> Value:
+    """The value of a variable that is there, after the import that it may stand for."""
+    value = variables[name]
+    if type(value) is ImportV:
+        value = variables[name] = _imported(run, value)
+    return value
+
+
+def starred(run: Run, namespace: Namespace, name: str) -> Value:
+    """What `from module import *` gave this name; a builtin where it gave nothing."""
+    found = _starred(run, namespace, name, set())
+    return External("builtins." + name) if found is _MISSING else found
+
+
+def member(run: Run, namespace: Namespace, name: str) -> Value:
+    """`module.name`: a global of a module, or a module inside a package."""
+    found = _member(run, namespace, name, set())
+    if found is not _MISSING:
+        return found
+    # A package's own file finds what lies beside it as `.name`.
+    inner = _namespace(run, name, 1, namespace) if namespace.path.endswith("__init__.py") else None
+    return ModuleV(inner) if inner is not None else run.fresh(text=name)
+
+
+def loaded(run: Run, namespace: Namespace) -> dict[str, Value]:
+    """Globals of a module, its top level having run."""
+    if not namespace.ran:
+        namespace.ran = True
+        _load(run.library or run, namespace)
+    if namespace.partly:
+        run.limits[f"`{namespace.name}` is read in part: {namespace.partly}"] = None
+    run.devices |= namespace.devices
+    return namespace.variables
+
+
+def _imported(run: Run, wanted: ImportV) -> Value:
+    wanted.busy = True
+    try:
+        found = _member(run, wanted.home, wanted.name, set())
+    finally:
+        wanted.busy = False
+    if found is not _MISSING:
+        return found
+    full = f"{wanted.module}.{wanted.name}" if wanted.module else wanted.name
+    inner = _namespace(run, full, wanted.level, wanted.asking)
+    return ModuleV(inner) if inner is not None else run.fresh(text=wanted.name)
+
+
+def _member(run: Run, namespace: Namespace, name: str, asked: set[int]) -> Value:
+    variables = loaded(run, namespace)
+    found = variables.get(name, _MISSING)
+    if type(found) is ImportV and found.busy:
+        # `from . import part` in a package's own file: the name is what is being looked for.
+        return _MISSING
+    return _starred(run, namespace, name, asked) if found is _MISSING else known(run, variables, name)
+
+
+def _starred(run: Run, namespace: Namespace, name: str, asked: set[int]) -> Value:
+    if id(namespace) in asked or name.startswith("_") or name in namespace.absent:
+        return _MISSING
+    asked.add(id(namespace))
+    for star in reversed(namespace.stars):
+        if _may_have(run, star, name):
+            found = _member(run, star, name, asked)
+            if found is not _MISSING:
+                namespace.variables[name] = found
+                return found
+    namespace.absent.add(name)
+    return _MISSING
+
+
+def _may_have(run: Run, namespace: Namespace, name: str) -> bool:
+    text = _text(run, namespace)
+    if name in _BUILTINS:
+        return re.search(rf"^(?:(?:async )?def|class) {name}\b|^{name} *[:=]", text, re.MULTILINE) is not None
+    # What a module takes with `*` in its turn is not in its text.
+    return name in text or bool(re.search(r"^from .* import \*", text, re.MULTILINE))
+
+
+def _module(run: Run, name: str, level: int, frame: Frame) -> Value:
+    """The module of that name: of torch, of the workspace, or of a library that is not read."""
+    if level == 0 and name.partition(".")[0] == "torch":
+        return TorchName(name)
+    found = _namespace(run, name, level, frame.namespace)
+    return ModuleV(found) if found is not None else External(name)
+
+
+def _namespace(run: Run, name: str, level: int, asking: Namespace) -> Namespace | None:
+    """Globals of a workspace module, one object for each path; None outside the workspace."""
+    path = run.files.resolve(name, level, asking.path)
+    if path is None or path == run.home:
+        return None
+    namespace = run.namespaces.get(path)
+    if namespace is None:
+        namespace = run.namespaces[path] = Namespace(path, path if level else name)
+        namespace.variables["__name__"] = namespace.name
+        namespace.order = (run.library or run).put_aside()
+        if run.library is None and _CALLS_TORCH.search(_text(run, namespace)):
+            namespace.ran = True
+            _execute(run, namespace)
+    return namespace
+
+
+def _text(run: Run, namespace: Namespace) -> str:
+    source = run.files.source(namespace.path)
+    return source.text if source is not None else ""
+
+
+_AROUND = (
+    "modes", "loops", "guards", "calls", "functions", "frames", "statement", "trace", "compiled", "depth", "step_site",
+)  # fmt: skip
+
+
+def _load(run: Run, namespace: Namespace) -> None:
+    """Run a module's top level as if its import statement had."""
+    around = {name: getattr(run, name) for name in _AROUND}
+    devices, budget = run.devices, run.budget
+    run.modes, run.trace, run.statement, run.step_site = Modes(), None, None, None
+    run.loops, run.guards, run.calls, run.functions, run.frames = [], [], [], [], []
+    run.compiled = run.depth = 0
+    run.devices, run.budget = set(), run.import_budget
+    run.loading += 1
+    was = run.go_back(namespace.order)
+    try:
+        _execute(run, namespace)
+    except (PyRaise, PathEnd):
+        pass
+    except BudgetExceeded:
+        namespace.partly = "its top level needs more steps than the budget allows"
+    except RecursionError:
+        namespace.partly = "nested too deeply"
+    finally:
+        run.go_on(was)
+        namespace.devices = frozenset(run.devices)
+        for name, value in around.items():
+            setattr(run, name, value)
+        run.devices, run.budget = devices, budget
+        run.loading -= 1
+        namespace.variables.begin()
+        if run.on_load is not None:
+            run.on_load(namespace, run.loading == 0)
+
+
+def _execute(run: Run, namespace: Namespace) -> None:
+    from gradguard.tape.statements import execute_block
+
+    saved = run.statement
+    run.frames.append(Frame(namespace, namespace.variables))
+    try:
+        source = run.files.source(namespace.path)
+        for _ in execute_block(run, run.frames[-1], source.tree.body if source is not None else []):
+            pass
+    finally:
+        run.frames.pop()
+        run.statement = saved
