@@ -258,9 +258,11 @@ def bind_arguments(run: Run, function: FunctionV, call: Call, inner: Frame) -> N
             value.bound_name = name
 
 
-def instantiate(run: Run, frame: Frame, cls: ClassV, call: Call, node: ast.AST) -> Value:
-    """Make an object of a workspace class and run its `__init__`."""
-    made = Instance(cls, made=run.place(frame, node))
+def instantiate(
+    run: Run, frame: Frame, cls: ClassV, call: Call, node: ast.AST, made: Instance | None = None
+) -> Value:
+    """Make an object of a workspace class and run its `__init__`, on `made` where that is given."""
+    made = made if made is not None else Instance(cls, made=run.place(frame, node))
     if attributes.is_subclass(cls, "torch.autograd.Function"):
         return made
     if attributes.is_subclass(cls, "builtins.Exception") or cls.name.endswith(("Error", "Exception")):

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from gradguard.findings import Limit, Span
 from gradguard.ops.table import Table
 from gradguard.source.text import Source
-from gradguard.tape import attributes, backward, lifetime, reuse, symbolic
+from gradguard.tape import attributes, backward, lifetime, receivers, reuse, symbolic
 from gradguard.tape.binding import Call
-from gradguard.tape.calls import call_function, instantiate
+from gradguard.tape.calls import call_function
 from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.events import (
     Event,
@@ -41,6 +41,7 @@ from gradguard.tape.path import (
     PathEnd,
     PyRaise,
 )
+from gradguard.tape.receivers import Made
 from gradguard.tape.run import Files, Run
 from gradguard.tape.snapshot import Snapshot
 from gradguard.tape.statements import execute_block
@@ -111,6 +112,12 @@ class Definitions:
             self.snapshot.restore(functions=self.functions_changed)
             self.used = self.functions_changed = False
 
+    def begin(self, library: Run) -> None:
+        """An entry starts."""
+        self.used = True
+        for variables in (self.variables, *(one.variables for one in library.namespaces.values())):
+            variables.begin()
+
     @property
     def variables(self) -> Globals:
         """The file's globals."""
@@ -137,6 +144,8 @@ class Work:
     """The run that made them, and that loads imported modules for all entries that are functions."""
     fresh: list[Namespace] = field(default_factory=list)
     """Modules that were loaded and are not in the snapshot yet."""
+    objects: dict[str, Made | None] = field(default_factory=dict)
+    """By class: the object that its methods share, None where each path makes one."""
 
     def resolve(self, module: str, level: int, from_path: str) -> str | None:
         """See `Files.resolve`."""
@@ -150,6 +159,10 @@ class Work:
             if known is not None:
                 self.sources[path] = known
         return known
+
+    def numbers(self, shared: int) -> int:
+        """Where the numbers of values begin that the n-th shared object holds."""
+        return SHARED_NUMBERS * (2 + shared)
 
     def loaded(self, namespace: Namespace, outermost: bool) -> None:
         """The library loaded a module. What loads inside another may be changed by it until that is done."""
@@ -242,7 +255,8 @@ def _named_devices(text: str) -> set[str]:
 def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
     """Run an entry along its paths and keep each event once, certain only if every surviving path has it."""
     # A script's loops and calls are its own; a function that nobody calls is one of many in its file.
-    budget = [MAX_STEPS if node is work.file.tree else MAX_FUNCTION_STEPS]
+    steps = MAX_STEPS if node is work.file.tree else MAX_FUNCTION_STEPS
+    budget = [steps]
     import_budget = [MAX_STEPS]
     queue: list[tuple[bool, ...]] = [()]
     paths: list[_Path] = []
@@ -256,7 +270,8 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
     def limit(message: str) -> None:
         limits[_limit(work, node, message)] = None
 
-    while queue and len(paths) < MAX_PATHS:
+    # Another path is tried only while the half of the budget is left, so that it can be run to its end.
+    while queue and len(paths) < MAX_PATHS and (not paths or budget[0] > steps // 2):
         oracle = Oracle(queue.pop(0))
         run = Run(work.table, oracle, budget, work, home=work.file.path, import_budget=import_budget)
         survived = True
@@ -410,10 +425,9 @@ def _definitions(run: Run, work: Work) -> Frame:
     library = work.library
     assert library is not None
     shared.restore()
-    shared.used = True
-    for variables in (shared.variables, *(one.variables for one in library.namespaces.values())):
-        variables.begin()
+    shared.begin(library)
     run.library, run.namespaces = library, library.namespaces
+    run.start_after(library)
     run.limits.update(library.limits)
     run.frames.append(shared.frame)
     return shared.frame
@@ -528,7 +542,8 @@ def function_entry(work: Work, name: str, owner: str) -> Callable[[Run], None]:
         call = Call([], {}, place, [], {}, open_args=False)
         receiver: Value = None
         if isinstance(holder, ClassV) and function.kind != "staticmethod":
-            receiver = holder if function.kind == "classmethod" else _object(run, frame, holder, place)
+            made = function.kind != "classmethod"
+            receiver = receivers.receiver(run, work, frame, holder, place) if made else holder
             run.events.clear()
             call.args.append(receiver)
             call.exprs.append(None)
@@ -544,20 +559,6 @@ def function_entry(work: Work, name: str, owner: str) -> Callable[[Run], None]:
         _check_functions(run, frame)
 
     return body
-
-
-def _object(run: Run, frame: Frame, cls: ClassV, place: Place) -> Value:
-    """An object of the class, made by its `__init__` with symbolic arguments."""
-    call = Call([], {}, place, [], {})
-    init = attributes.class_lookup(cls, "__init__")
-    if isinstance(init, FunctionV):
-        call.args.append(None)
-        symbolic.arguments(run, init, call)
-        del call.args[0]
-    try:
-        return instantiate(run, frame, cls, call, place.node)
-    except PyRaise:
-        return Instance(cls, made=place)
 
 
 def _leave(run: Run, result: Value, receiver: Value, place: Place) -> None:

@@ -169,6 +169,10 @@ class Run:
         self._order += 1
         return self._order
 
+    def start_after(self, other: Run) -> None:
+        """Take numbers of the program order behind those of another run."""
+        self._order = max(self._order, other._order)
+
     def put_aside(self) -> tuple[int, int]:
         """Keep numbers of the program order back for a module that is loaded later as if it were now."""
         first = self._order + 1

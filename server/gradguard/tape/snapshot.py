@@ -44,6 +44,10 @@ class Snapshot:
         for namespace in namespaces:
             self._mapping(namespace.variables)
 
+    def keep(self, value: Value) -> None:
+        """Remember one value as it is now, too."""
+        self._value(value)
+
     def restore(self, *, functions: bool) -> None:
         """Put everything back; functions only where one was seen to change, which is rare."""
         for undo in self._restore:
