@@ -26,7 +26,7 @@ def without_grad(context: Context, event: UnusedGraph) -> list[FixPlan]:
         around = around[-1:]
     quiet = [node for node in around if not _needed(context, node) and not _written_later(context, node)]
     asks = any(_asks(source.tree) for source in context.analysis.sources.values())
-    sure = event.why == "eval" and not asks
+    sure = event.why != "target" and not asks
     safe = settled(context, Applicability.SAFE if sure else Applicability.UNSAFE)
     functions = [node for node in around if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
     if functions and functions[-1] in quiet and _EVALUATES.search(functions[-1].name.lower()):
