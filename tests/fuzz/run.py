@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz.run --programs N [--loops N] [--seed S] [--jobs 2] [--shrink] [--save]`
+"""`python -m tests.fuzz.run --programs N [--loops N] [--reads N] [--seed S] [--jobs 2] [--shrink] [--save]`
 
 Grows programs, lets torch judge them and the checker read them, and prints where they differ. Ends with 1 if
 a wanted share is not reached.
@@ -14,10 +14,12 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.fuzz.compare import Case, Tally
 from tests.fuzz.loop_programs import PASSES
 from tests.fuzz.loops import LoopCase
+from tests.fuzz.reads import ReadCase
 from tests.oracle.pool import Died, Pool
 
 BATCH = 100
@@ -60,20 +62,52 @@ def _batch(seeds: list[int], pool: Pool) -> list[Case] | Died:
 
 def run_loops(first: int, programs: int, jobs: int, pool: Pool) -> list[LoopCase]:
     """Loop programs of the seeds first, first + 1, ...; raises RuntimeError if a batch gives no answer."""
-    batches = [
-        list(range(s, min(s + BATCH // 4, first + programs)))
-        for s in range(first, first + programs, BATCH // 4)
+    return [
+        case
+        for cases in _batches("tests.fuzz.loops:loop_batch", first, programs, jobs, pool)
+        for case in cases
     ]
 
-    def measured(seeds: list[int]) -> list[LoopCase]:
-        answer = pool.call("tests.fuzz.loops:loop_batch", timeout=SECONDS_A_BATCH, seeds=seeds)
+
+def _batches(function: str, first: int, programs: int, jobs: int, pool: Pool) -> list[Any]:
+    """What the function says of the seeds, a few at a time."""
+    seeds = range(first, first + programs)
+    batches = [list(seeds[at : at + BATCH // 4]) for at in range(0, programs, BATCH // 4)]
+
+    def measured(batch: list[int]) -> Any:
+        answer = pool.call(function, timeout=SECONDS_A_BATCH, seeds=batch)
         if isinstance(answer, Died):
             raise RuntimeError(f"{answer.reason}: {answer.detail}")
-        cases: list[LoopCase] = answer
-        return cases
+        return answer
 
     with ThreadPoolExecutor(jobs) as threads:
-        return [case for cases in threads.map(measured, batches) for case in cases]
+        return list(threads.map(measured, batches))
+
+
+def run_reads(first: int, programs: int, jobs: int, pool: Pool) -> list[ReadCase]:
+    """Programs that read the host, of the seeds first, first + 1, ...; raises RuntimeError without an answer."""
+    return [
+        case
+        for cases in _batches("tests.fuzz.reads:read_batch", first, programs, jobs, pool)
+        for case in cases
+    ]
+
+
+def read_report(cases: list[ReadCase]) -> str:
+    """Figures over programs that read the host, and every line where torch and the checker differ."""
+    judged = [case for case in cases if not case.error]
+    lines = sum(len(case.lines) for case in judged)
+    reading = sum(case.counts.get(line, 0) > 0 for case in judged for line in case.lines)
+    differing = [(case, line, what) for case in judged for line, what in case.disagreements]
+    report = [
+        f"{len(cases)} programs with host reads: {lines} lines judged, {reading} read, {len(differing)} differ, "
+        f"{len(cases) - len(judged)} discarded"
+    ]
+    report += [
+        f"seed {case.seed} line {line}: {what}: {case.code.splitlines()[line - 1].strip() if line else case.crash[-300:]}"
+        for case, line, what in differing
+    ]
+    return "\n".join(report)
 
 
 def loop_report(cases: list[LoopCase]) -> str:
@@ -141,6 +175,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--save", action="store_true", help="with --shrink: write fixtures")
     parser.add_argument("--kinds", type=int, default=15, help="how many kinds of disagreement to show")
     parser.add_argument("--loops", type=int, default=0, help="how many training loops to measure as well")
+    parser.add_argument("--reads", type=int, default=0, help="how many programs with host reads as well")
     options = parser.parse_args(arguments)
     first = options.seed if options.seed is not None else random.SystemRandom().randrange(10**9)
     print(f"seed {first}", flush=True)
@@ -152,6 +187,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{options.programs / (time.monotonic() - started):.0f} programs a second")
         if options.loops:
             print(loop_report(run_loops(first, options.loops, options.jobs, pool)))
+        if options.reads:
+            print(read_report(run_reads(first, options.reads, options.jobs, pool)))
         for seed, count, words in result.lost:
             print(f"no answer for {count} seeds from {seed}: {words}")
         for number, (signature, cases) in enumerate(kinds(result.differing)):

@@ -9,11 +9,12 @@ import pytest
 
 from tests.fuzz.loop_programs import loop_program
 from tests.fuzz.loops import LoopCase
-from tests.fuzz.run import Result, kinds, run, run_loops, shown
+from tests.fuzz.run import Result, kinds, read_report, run, run_loops, run_reads, shown
 from tests.oracle.pool import Pool
 
 PROGRAMS = 300
 LOOPS = 80
+READS = 40
 JOBS = 2
 
 
@@ -89,6 +90,15 @@ def test_leaks_are_found_and_nothing_else(loops: list[LoopCase]) -> None:
     )
     loud = [c for c in loops if c.disagreement.startswith("warning")]
     assert len(loud) <= 0.03 * len(loops), "\n\n".join(f"{c.disagreement}\n{c.program.code}" for c in loud)
+
+
+def test_host_reads_are_found_and_nothing_else(seed: int, pool: Pool) -> None:
+    cases = run_reads(seed, READS, JOBS, pool)
+    judged = [case for case in cases if not case.error]
+    assert len(judged) >= 0.9 * READS
+    assert sum(case.counts.get(line, 0) > 0 for case in judged for line in case.lines) > READS
+    lines = sum(len(case.lines) for case in judged)
+    assert sum(len(case.disagreements) for case in judged) <= 0.01 * lines, read_report(cases)
 
 
 def test_same_seed_gives_same_program(seed: int, pool: Pool) -> None:

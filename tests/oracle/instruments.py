@@ -21,16 +21,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tests.oracle.programs import execute
 
 TICK = "__oracle_tick__"
-READS = {
-    "_local_scalar_dense",
-    "nonzero",
-    "nonzero_static",
-    "masked_select",
-    "_unique2",
-    "unique_consecutive",
-    "equal",
-}
-HOST_METHODS = {"cpu", "numpy", "tolist"}
+READING = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
+HOST_METHODS = {"cpu", "numpy", "tolist", "__repr__"}
+"""What reads without an operator that a dispatch mode sees."""
 
 
 class Instruments:
@@ -144,10 +137,12 @@ class _Functions(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
-        if name in HOST_METHODS and not _silence:
+        elements = func is torch.tensor and sum(1 for _ in tensors_in(args[0])) if args else 0
+        if (name in HOST_METHODS or elements) and not _silence:
             line = program_line()
             if line is not None:
-                self.instruments.reads[line][f"Tensor.{name}"] += 1
+                what = "torch.tensor" if elements else f"Tensor.{name}"
+                self.instruments.reads[line][what] += int(elements) or 1
         with torch._C.DisableTorchFunction():
             self.instruments.see_nodes(result)
             if name.endswith("_") or name == "__setitem__":
@@ -173,14 +168,14 @@ class _Dispatches(TorchDispatchMode):
 def reads_host(func: Any, args: Any, kwargs: Any) -> str | None:
     """The name of an operator that makes the host wait for a device; None for all others."""
     name = func._schema.name.removeprefix("aten::")
-    if name in READS:
-        return f"aten::{name}"
     if name in ("index", "index_put", "index_put_", "_index_put_impl_"):
         masks = [i for i in args[1] if isinstance(i, torch.Tensor) and i.dtype in (torch.bool, torch.uint8)]
         filled = name != "index" and args[2].numel() == 1
         return f"aten::{name}(mask)" if masks and not filled else None
     if name == "repeat_interleave" and func._overloadname == "Tensor" and kwargs.get("output_size") is None:
         return "aten::repeat_interleave"
+    if name != "repeat_interleave" and any(tag in func.tags for tag in READING):
+        return f"aten::{name}"
     return None
 
 

@@ -12,7 +12,10 @@ def render(context: Context, event: Event) -> Finding | None:
     """Explicit reads."""
     if not isinstance(event, HostRead) or event.implicit or event.compiled or not counts(context, event):
         return None
-    loud = event.per in ("parameter", "element") or event.used == "guarded"
+    loud = event.per in ("parameter", "element") or event.used == "guarded" or event.before_backward
+    why = ", for a value used under a guard" if event.used else ""
+    if event.before_backward:
+        why = ", before backward"
     fixes = context.plan(
         "item-after-loop",
         "Accumulate on the device, read once after the loop",
@@ -31,7 +34,7 @@ def render(context: Context, event: Event) -> Finding | None:
     )
     return context.finding(
         event,
-        f"{quoted(event.text)} makes the host wait for the device {often(event)}",
+        f"{quoted(event.text)} makes the host wait for the device {often(event)}{why}",
         severity=WARNING if loud else INFORMATION,
         related=[(event.loop, "in this loop")],
         fixes=fixes if event.per == "step" else (),

@@ -333,16 +333,13 @@ def put(
     elif isinstance(held, (ListV, TupleV, DictV)):
         for tensor in tensors_in(held):
             machine.stored(run, tensor, place, tensor.bound_name)
-    if isinstance(owner, Instance) and name in owner.attributes:
-        lifetime.replaced(run, owner.attributes[name], value)
     if isinstance(owner, Instance):
-        setter = _property(owner.cls, name)
-        if setter:
-            owner.attributes[name] = value
-            return
-        if name == "training" and isinstance(value, bool):
-            owner.training = value
+        old = owner.attributes.get(name)
         owner.attributes[name] = value
+        if old is not None:
+            lifetime.replaced(run, frame, old, value)
+        if name == "training" and isinstance(value, bool) and not _property(owner.cls, name):
+            owner.training = value
     elif isinstance(owner, ClassV):
         owner.attributes[name] = value
     elif isinstance(owner, ModuleV):

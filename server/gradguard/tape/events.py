@@ -220,7 +220,8 @@ class HostRead(Event):
     per: str = "step"
     """`step`, `parameter`, `element`, `call` (a method that is called once a step) or `once`."""
     before_backward: bool = False
+    """A backward through the tensor that is read comes later."""
     used: str = ""
-    """What becomes of the value: `accumulate`, `guarded`, `unused`, or empty."""
+    """`guarded` where the value is used under guards only that the read is not under, or empty."""
     compiled: bool = False
     statement: ast.stmt | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from gradguard.tape import attributes, imports, lifetime, machine, operators, reads, subscripts
 from gradguard.tape.binding import Call
@@ -30,7 +31,10 @@ def lookup(run: Run, frame: Frame, name: str) -> Value:
     """A name's value: locals, closures, globals, builtins."""
     home = frame.find(name)
     if home is not None:
-        return imports.known(run, home.variables, name)
+        value = imports.known(run, home.variables, name)
+        if isinstance(value, Sym) and "__reading__" in value.facts:
+            reads.used(run, value.facts["__reading__"])
+        return value
     variables = frame.namespace.variables
     if name in variables:
         return imports.known(run, variables, name)
@@ -43,14 +47,17 @@ def assign_name(run: Run, frame: Frame, name: str, value: Value, node: ast.AST) 
     if isinstance(value, Tensor) and home.variables.get(name) is value:
         # `h -= 1` on a tensor gives the name the same tensor again: nothing new is bound.
         return
-    if run.loops and name in home.variables:
-        lifetime.replaced(run, home.variables[name], value)
+    old = home.variables.get(name)
     home.variables[name] = value
+    if run.loops and old is not None:
+        lifetime.replaced(run, frame, old, value)
     if isinstance(value, Tensor):
         machine.bound(run, value, run.place(frame, run.statement or node), name)
         if value.grad_owner is not None:
             run.named_grads[value.number] = run.place(frame, run.statement or node)
     elif isinstance(value, Sym):
+        if "__reading__" in value.facts:
+            reads.named(value.facts["__reading__"])
         if not value.text:
             value.text = name
         if value.tensor is not None:
@@ -156,7 +163,31 @@ def _ifexp(run: Run, frame: Frame, node: ast.IfExp) -> Value:
         if attributes.is_device_text(taken) and attributes.is_device_text(other):
             kind = "device"
         return Sym(("if", test.key, key_of(taken), key_of(other)), kind)
-    return evaluate(run, frame, node.body if truth(run, frame, test, node.test) else node.orelse)
+    taken = node.body if truth(run, frame, test, node.test) else node.orelse
+    if known_truth(test) is not None and not periodic(node.test):
+        return evaluate(run, frame, taken)
+    with guarded(run, frame, node, node.test, test):
+        return evaluate(run, frame, taken)
+
+
+@contextmanager
+def guarded(run: Run, frame: Frame, node: ast.AST, condition: ast.expr, test: Value) -> Iterator[None]:
+    """What runs inside does so only where a condition that is not known holds."""
+    data = isinstance(test, Tensor) or (isinstance(test, Sym) and test.tensor is not None)
+    run.guards.append(Guard(run.place(frame, node), periodic(condition) or not data, data))
+    try:
+        yield
+    finally:
+        run.guards.pop()
+
+
+def periodic(test: ast.expr) -> bool:
+    """`step % 100 == 0` and its like: not taken on every pass."""
+    known: bool | None = getattr(test, "_gradguard_periodic", None)
+    if known is None:
+        known = any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(test))
+        test._gradguard_periodic = known  # type: ignore[attr-defined]
+    return known
 
 
 def _plain(node: ast.expr) -> bool:

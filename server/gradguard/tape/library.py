@@ -112,7 +112,7 @@ def method(run: Run, frame: Frame, receiver: Value, name: str, call: Call, node:
         return (
             handler(run, frame, receiver, call, node)
             if handler is not None
-            else others.unknown_method(run, receiver, name, call)
+            else others.unknown_method(run, frame, receiver, name, call, node)
         )
     if isinstance(receiver, SuperV):
         return modules.super_call(run, frame, receiver, name, call, node)

@@ -59,6 +59,7 @@ def _look(run: Run, frame: Frame, loop: Loop) -> None:
     ages = _Ages(loop)
     last = loop.passes - 1
     groups: dict[ast.AST, list[tuple[Tensor, int]]] = {}
+    latest: dict[ast.AST, int] = {}
     seen: set[int] = set()
     for tensor in _held(run, frame):
         node = _graph_of(tensor)
@@ -69,8 +70,10 @@ def _look(run: Run, frame: Frame, loop: Loop) -> None:
         if place is None:
             continue
         age = ages.of(node)
-        groups.setdefault(place.node, []).append((tensor, age))
         made = _made_at(tensor)
+        for at in {place.node, made.node if made is not None else place.node}:
+            latest[at] = max(age, latest.get(at, -1))
+        groups.setdefault(place.node, []).append((tensor, age))
         if age > 0 and age >= last // 2 and made is not None and _accumulates(tensor, made, loop, ages, age):
             _keep(run, loop, [tensor], "accumulate", made, ages)
     for held in groups.values():
@@ -81,6 +84,16 @@ def _look(run: Run, frame: Frame, loop: Loop) -> None:
             place = old[0].stored_at or old[0].bound_at
             if place is not None and not _emptied(place.node, loop.place.node):
                 _keep(run, loop, [*old, *new], "store", place, ages)
+    if last < FEW:
+        return
+    for key in [key for key in run.kept if key[2] is not loop.place.node]:
+        if 0 <= latest.get(key[1], -1) <= last // 3:
+            # A loop inside kept it in the first passes of this one only.
+            del run.kept[key]
+
+
+FEW = 3
+"""Passes after which it shows that what early ones kept does not grow."""
 
 
 def _graph_of(tensor: Tensor) -> Node | None:
@@ -233,9 +246,9 @@ def _saves_much(node: Node) -> bool:
     )
 
 
-def _held(run: Run, frame: Frame | None, without: Value = None) -> Iterable[Tensor]:
-    """Tensors that are held by variables, objects and containers, all but `without`."""
-    seen: set[int] = {id(without)} if without is not None else set()
+def _held(run: Run, frame: Frame) -> Iterable[Tensor]:
+    """Tensors that are held by variables, objects and containers."""
+    seen: set[int] = set()
     found: list[Tensor] = []
 
     def collect(value: Value, depth: int) -> None:
@@ -270,7 +283,7 @@ def _held(run: Run, frame: Frame | None, without: Value = None) -> Iterable[Tens
             for item in list(dict.values(value.scope.variables)):
                 collect(item, depth + 1)
 
-    for active in [*run.frames, *([frame] if frame is not None else [])]:
+    for active in [*run.frames, frame]:
         one: Frame | None = active
         while one is not None:
             for value in list(dict.values(one.variables)):
@@ -282,8 +295,8 @@ def _held(run: Run, frame: Frame | None, without: Value = None) -> Iterable[Tens
     return found
 
 
-def replaced(run: Run, old: Value, new: Value) -> None:
-    """A name or attribute in a loop gets a value without graph: what it held is let go."""
+def replaced(run: Run, frame: Frame, old: Value, new: Value) -> None:
+    """A name, attribute or item has got a value without graph: what it held is let go."""
     if not run.loops or (isinstance(new, Tensor) and new.node is not None):
         return
     stay = {tensor.number for tensor in tensors_in(new)}
@@ -292,7 +305,7 @@ def replaced(run: Run, old: Value, new: Value) -> None:
         # What a container holds as well is let go when the container lets it go.
         gone = [t for t in gone if t.stored_at is None]
     elif any(t.node is not None for t in gone):
-        stay = {tensor.number for tensor in _held(run, None, without=old)}
+        stay = {tensor.number for tensor in _held(run, frame)}
         gone = [t for t in gone if t.number not in stay]
     release(run, gone)
 
@@ -323,9 +336,9 @@ def finish(run: Run) -> None:
             run.emit(RetainGraph(place, all(node.certain for node in nodes), grows))
     _unused(run)
     _broken(run)
-    for event, loop in run.reads:
-        if loop is None or not loop.inner:
-            run.emit(event)
+    for read in run.reads:
+        if read.loop is None or not read.loop.inner:
+            run.emit(read.verdict)
 
 
 def _trained(kept: Kept) -> bool:

@@ -161,7 +161,8 @@ def _sequence(
         items, is_open = list(left.items), True
     if isinstance(left, TupleV):
         return TupleV(tuple(items), open=is_open)
-    return ListV(items, open=is_open, made=run.place(frame, node))
+    trimmed = any(isinstance(part, ListV) and part.trimmed for part in (left, right))
+    return ListV(items, open=is_open, made=run.place(frame, node), trimmed=trimmed)
 
 
 def _instance_operator(

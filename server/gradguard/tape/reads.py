@@ -8,7 +8,7 @@ from gradguard.tape.domain import Tensor
 from gradguard.tape.events import HostRead
 from gradguard.tape.frame import Frame, Loop
 from gradguard.tape.machine import source_text
-from gradguard.tape.run import Run
+from gradguard.tape.run import Read, Run
 
 PER_STEP = frozenset({
     "forward", "training_step", "validation_step", "test_step", "train_step", "compute_loss", "step", "update", "loss",
@@ -16,12 +16,14 @@ PER_STEP = frozenset({
 """Methods that somebody calls once a step."""
 
 
-def host_read(run: Run, frame: Frame, node: ast.AST, how: str, tensor: Tensor, *, implicit: bool) -> None:
+def host_read(
+    run: Run, frame: Frame, node: ast.AST, how: str, tensor: Tensor, *, implicit: bool
+) -> Read | None:
     """Note that the host reads `tensor` here; whether it counts is known when the loop around it has ended."""
     loop = run.loops[-1] if run.loops else None
     per = _per(run, loop, frame)
     if per == "once" and not run.compiled:
-        return
+        return None
     guarded = any(guard.periodic or guard.data for guard in run.guards[loop.guards if loop else 0 :])
     event = HostRead(
         run.place(frame, node),
@@ -33,11 +35,12 @@ def host_read(run: Run, frame: Frame, node: ast.AST, how: str, tensor: Tensor, *
         implicit,
         tensor.device or "unknown",
         per=per,
-        before_backward=tensor.requires_grad is True and tensor.node is not None and not tensor.node.walks,
         compiled=run.compiled > 0,
         statement=run.statement,
     )
-    run.reads.append((event, loop))
+    read = Read(event, loop, tensor.node, run.tick(), len(run.guards))
+    run.reads.append(read)
+    return read
 
 
 def _per(run: Run, loop: Loop | None, frame: Frame) -> str:
@@ -50,3 +53,16 @@ def _per(run: Run, loop: Loop | None, frame: Frame) -> str:
         )
         return "call" if stepwise else "once"
     return "element" if loop.over == "tensor" else "step"
+
+
+def named(read: Read | None) -> None:
+    """The number that was read got a name."""
+    if read is not None:
+        read.named = True
+
+
+def used(run: Run, read: Read | None) -> None:
+    """The name of a number that was read is used."""
+    if read is not None:
+        read.uses += 1
+        read.guarded += any(guard.periodic for guard in run.guards[read.guards :])

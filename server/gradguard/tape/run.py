@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from gradguard.ops.table import Table
@@ -60,6 +60,31 @@ class Kept:
     old: list[Node]
     trains: bool
     """The loop trains or evaluates: what leaves it is not differentiated later."""
+
+
+@dataclass(slots=True, eq=False)
+class Read:
+    """A read of the host, and what became of the number."""
+
+    event: HostRead
+    loop: Loop | None
+    node: Node | None
+    """What made the tensor."""
+    order: int
+    guards: int
+    """Number of guards in force."""
+    named: bool = False
+    """The number got a name."""
+    uses: int = 0
+    guarded: int = 0
+    """Uses of that name under a guard that the read itself is not under."""
+
+    @property
+    def verdict(self) -> HostRead:
+        """The event, at the end of the path."""
+        waits = self.node is not None and self.node.walks > self.order
+        used = "guarded" if self.named and self.uses and self.uses == self.guarded else ""
+        return replace(self.event, before_backward=waits, used=used) if waits or used else self.event
 
 
 @dataclass(slots=True, eq=False)
@@ -149,7 +174,7 @@ class Run:
         self.module_calls: list[ModuleCall] = []
         self.retained: list[tuple[Place, list[Node], int]] = []
         self.accumulated: set[int] = set()
-        self.reads: list[tuple[HostRead, Loop | None]] = []
+        self.reads: list[Read] = []
         self.lost: dict[Cut, Place] = {}
         """Cuts whose value reached a loss, and that loss's backward."""
         self.cuts_under: dict[ast.AST, Cut] = {}

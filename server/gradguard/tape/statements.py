@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from gradguard.tape import attributes, definitions, imports, lifetime, operators, subscripts
 from gradguard.tape.contexts import enter, leave
 from gradguard.tape.domain import Tensor
-from gradguard.tape.expressions import assign_name, evaluate
-from gradguard.tape.frame import Frame, Guard, Loop
+from gradguard.tape.expressions import assign_name, evaluate, guarded, periodic
+from gradguard.tape.frame import Frame, Loop
 from gradguard.tape.iteration import iterate, unpack_into
 from gradguard.tape.matching import matches
 from gradguard.tape.path import PyRaise
@@ -133,7 +133,7 @@ def _if(run: Run, frame: Frame, node: ast.If) -> Steps:
     taken = node.body if truth(run, frame, test, node.test) else node.orelse
     if known is None:
         return (yield from _guarded(run, frame, node, taken, test))
-    if _periodic(node.test):
+    if periodic(node.test):
         return (yield from _guarded(run, frame, node, taken, test))
     return (yield from execute_block(run, frame, taken))
 
@@ -141,21 +141,8 @@ def _if(run: Run, frame: Frame, node: ast.If) -> Steps:
 def _guarded(run: Run, frame: Frame, node: ast.If, body: list[ast.stmt], test: Value) -> Steps:
     if not body:
         return None
-    data = isinstance(test, Tensor) or (isinstance(test, Sym) and test.tensor is not None)
-    run.guards.append(Guard(run.place(frame, node), _periodic(node.test) or not data, data))
-    try:
+    with guarded(run, frame, node, node.test, test):
         return (yield from execute_block(run, frame, body))
-    finally:
-        run.guards.pop()
-
-
-def _periodic(test: ast.expr) -> bool:
-    """`step % 100 == 0` and its like: not taken on every pass."""
-    known: bool | None = getattr(test, "_gradguard_periodic", None)
-    if known is None:
-        known = any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(test))
-        test._gradguard_periodic = known  # type: ignore[attr-defined]
-    return known
 
 
 def _benign(node: ast.If) -> bool:

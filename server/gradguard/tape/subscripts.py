@@ -299,11 +299,11 @@ def put(run: Run, frame: Frame, owner: Value, index: Value, value: Value, node: 
             owner.open = True
     elif isinstance(owner, DictV):
         held = owner.items.get(token(index))
-        if held is not None:
-            lifetime.replaced(run, held[1], value)
         _remember(run, value, node, run.place(frame, run.statement or node))
         _in_turns(run, index, value)
         dict_set(owner, index, value)
+        if held is not None:
+            lifetime.replaced(run, frame, held[1], value)
     elif isinstance(owner, Instance):
         method = attributes.class_lookup(owner.cls, "__setitem__")
         if method is not None:
@@ -378,6 +378,9 @@ def tensor_put(
     mask = any(_is_mask(part) for part in parts)
     if mask and isinstance(value, Tensor):
         reads.host_read(run, frame, node, "mask", owner, implicit=True)
+    for each in parts:
+        if isinstance(each, Tensor) and not _advanced(each):
+            reads.host_read(run, frame, node, "index", each, implicit=True)
     indices = [t for part in parts for t in tensors_in(part)]
     part: Tensor | None = None
     if not indices and owner.expanded is not False:

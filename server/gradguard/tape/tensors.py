@@ -237,9 +237,10 @@ def give_history(run: Run, root: Tensor) -> None:
 
 def _item(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
     name = call.name
-    reads.host_read(run, frame, node, name, owner, implicit=False)
+    read = reads.host_read(run, frame, node, name, owner, implicit=False)
     made = Sym(("item", owner.number, owner.counter.value), "number" if name == "item" else "any", data=True)
     made.facts["__read__"] = owner
+    made.facts["__reading__"] = read
     made.facts["__cuts__"] = graphs.cut_off((owner,), call.place, name, machine.source_text(node))
     return made
 

@@ -32,10 +32,11 @@ def call_op(
         return MISSING
     form, bound = chosen
     spelled = name or _plain(path.rpartition(".")[2])
-    if form.reads:
-        for tensor in (*bound.tensors("self"), *bound.tensors("input"))[:1]:
-            if binding.holds(run, form.reads, bound) is not False:
-                reads.host_read(run, frame, node, spelled, tensor, implicit=spelled not in EXPLICIT)
+    # What indexing reads follows from the kind of the index, which is known where it is indexed.
+    if form.reads and spelled != "index" and binding.holds(run, form.reads, bound) is not False:
+        read = next((t for parameter in form.params for t in bound.tensors(parameter.name)), None)
+        if read is not None:
+            reads.host_read(run, frame, node, spelled, read, implicit=spelled not in EXPLICIT)
     return apply.apply(run, op, form, bound, call.place, name=spelled, kind=kind)
 
 

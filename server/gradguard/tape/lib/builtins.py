@@ -264,6 +264,7 @@ def _extreme(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     "builtins.round",
     "builtins.abs",
     "builtins.divmod",
+    "operator.index",
 )
 def _number(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     name = call.name

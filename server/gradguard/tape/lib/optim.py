@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import backward, machine
+from gradguard.tape import backward, machine, reads
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Place, Tensor
@@ -238,4 +238,8 @@ def _clip(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """Gradients are written in place, under no_grad."""
     made = run.tensor(call.place)
     made.dtype = "float32"
+    given = tensors_in(call.get(0, "parameters"))
+    made.device = given[0].device if given else None
+    if call.get(3, "error_if_nonfinite") is True and call.name == "clip_grad_norm_":
+        reads.host_read(run, frame, node, "error_if_nonfinite", made, implicit=True)
     return made

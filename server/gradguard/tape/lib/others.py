@@ -141,15 +141,20 @@ def _moved(run: Run, owner: Sym, name: str, call: Call) -> Value:
     return made
 
 
-def unknown_method(run: Run, receiver: Instance, name: str, call: Call) -> Value:
+def unknown_method(run: Run, frame: Frame, receiver: Instance, name: str, call: Call, node: ast.AST) -> Value:
     """A method that a torch class has but no model describes."""
     path = getattr(receiver.cls, "path", "")
     if path.startswith("torch.distributions"):
+        given = tensors_in(call.get(0, "value"))
+        if given and name in _VALIDATED and receiver.attributes.get("__validates__"):
+            reads.host_read(run, frame, node, name, given[0], implicit=True)
         return _sampled(run, receiver, name, call)
     escaped(call)
     return run.fresh()
 
 
+_VALIDATED = frozenset({"log_prob", "cdf"})
+"""Methods that check the values they are given, unless `validate_args=False`."""
 _COMPUTED = frozenset(
     {"mean", "stddev", "variance", "scale", "loc", "probs", "logits", "mode", "rate", "concentration"}
 )

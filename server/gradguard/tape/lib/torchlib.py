@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import torchcalls
+from gradguard.tape import reads, torchcalls
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Tensor
@@ -170,14 +170,19 @@ def _unknown(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Va
     if short.startswith(_SILENT) or not tensors:
         return run.fresh(data=not tensors)
     if short.startswith("distributions"):
-        return _distribution(run, path, call, node)
+        return _distribution(run, frame, path, call, node)
     return torchcalls.unknown_op(run, call, path.rpartition(".")[2], view=True)
 
 
-def _distribution(run: Run, path: str, call: Call, node: ast.AST) -> Value:
-    """A distribution holds its parameters; what it computes carries their graph."""
+def _distribution(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
+    """A distribution holds its parameters and checks their values; what it computes carries their graph."""
     made = Instance(TorchName(path), made=call.place)
     made.attributes["__parameters__"] = TupleV((*call.args, *call.kwargs.values()))
+    validates = call.kwargs.get("validate_args") is not False
+    made.attributes["__validates__"] = validates
+    tensors = tensors_in(made.attributes["__parameters__"])
+    if validates and tensors:
+        reads.host_read(run, frame, node, path.rpartition(".")[2], tensors[0], implicit=True)
     return made
 
 
