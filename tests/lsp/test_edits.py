@@ -163,7 +163,8 @@ async def test_memory_stays_bounded_over_many_edits() -> None:
         uri = await started.open(TRAINING * 3)
         typist = Typist(started, uri, 3)
 
-        async def edits(count: int) -> None:
+        async def edits(count: int) -> int:
+            """Make edits; what the server holds after them, in KiB."""
             for number in range(count):
                 if number % 50 == 0:
                     started.edit(uri, 0, len(started.texts[uri]), TRAINING * 3)
@@ -171,14 +172,22 @@ async def test_memory_stays_bounded_over_many_edits() -> None:
                 typist.step()
                 if number % 5 == 0:
                     await started.diagnostics(uri)
-            started.published.clear()
+                    del started.published[:-1]
+            await started.diagnostics(uri)
+            return resident(server.pid)
 
-        await edits(200)
-        before = resident(server.pid)
-        await edits(500 * SHARE)
-        await started.diagnostics(uri)
-        assert resident(server.pid) - before < 40_000
-        assert resident(server.pid) < 150_000
+        early = await edits(100 * SHARE)
+        late = await edits(400 * SHARE)
+        print(
+            f"{500 * SHARE} edits: {early / 1024:.1f} MB after a fifth of them, {late / 1024:.1f} MB at the end"
+        )
+        assert late - early < 15_000
+        assert late < 150_000
+        assert not started.client.messages
+        assert not [each for each in started.client.log_messages if each.type == lsp.MessageType.Error]
+        started.edit(uri, 0, len(started.texts[uri]), TRAINING * 3)
+        last = await started.diagnostics(uri)
+        assert shape(last) == shape(await started.diagnostics(await started.open(TRAINING * 3)))
     finally:
         await editors.stop(started)
 

@@ -34,13 +34,23 @@ def edited(text: str, chance: random.Random) -> str:
     """One edit as people make them: a line typed, deleted, doubled, or a word changed."""
     lines = text.split("\n")
     at = chance.randrange(len(lines))
-    kind = chance.choice(["delete", "double", "comment", "half", "number", "undo"])
+    kind = chance.choice(["delete", "double", "comment", "half", "number", "undo", "block"])
     if kind == "delete":
         del lines[at]
     elif kind == "double":
         lines.insert(at, lines[at])
     elif kind == "comment":
         lines.insert(at, "# a remark")
+    elif kind == "block":
+        # A definition or statement of the top level, copied or moved to another place.
+        starts = [n for n, line in enumerate(lines) if line[:1].strip()] + [len(lines)]
+        first = chance.randrange(len(starts) - 1)
+        block = lines[starts[first] : starts[first + 1]]
+        if chance.random() < 0.5:
+            del lines[starts[first] : starts[first + 1]]
+            starts = [n for n, line in enumerate(lines) if line[:1].strip()] or [0]
+        place = chance.choice(starts)
+        lines[place:place] = block
     elif kind == "half":
         lines[at] = lines[at][: len(lines[at]) // 2]
     elif kind == "number":
@@ -150,3 +160,28 @@ def test_the_programs_on_top_levels_tell_old_and_new_apart() -> None:
             answers.append([each.message for each in registry.findings(analyse(source, rows, NO_FILES))])
         apart += answers[0] != answers[1]
     assert apart >= len(TOPS) - 4
+
+
+ONE = "def f(t):\n    return t.exp()\n\n\n"
+OTHER = "def f(t):\n    return t.exp_()\n\n\n"
+USER = "def uses(x):\n    y = x.exp()\n    f(y)\n    y.sum().backward()\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (ONE + OTHER, OTHER + ONE),
+        (OTHER + ONE, ONE + OTHER),
+        (ONE, ONE + OTHER),
+        (OTHER + ONE, OTHER),
+        (ONE + OTHER, ONE),
+        ("if c:\n    pass\n\n\n" + ONE, OTHER + ONE),
+    ],
+)
+@pytest.mark.parametrize("end", ["", "\nuses(torch.rand(3, requires_grad=True))\n"], ids=["called", "script"])
+def test_a_function_in_the_place_of_another_with_the_same_head(before: str, after: str, end: str) -> None:
+    rows = table.load()
+    source = Source("program.py", "import torch\n" + before + USER + end)
+    old = analyse(source, rows, NO_FILES)
+    source = Source("program.py", "import torch\n" + after + USER + end, source)
+    assert shown(analyse(source, rows, NO_FILES, old)) == shown(analyse(source, rows, NO_FILES))

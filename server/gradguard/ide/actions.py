@@ -84,13 +84,13 @@ def offers(analysis: Analysis, findings: Iterable[Finding], span: Span, wording:
     return out
 
 
-def in_place(analysis: Analysis, span: Span, wording: Wording) -> list[Offer]:
+def in_place(analysis: Analysis, span: Span, wording: Wording, workspace: Workspace) -> list[Offer]:
     """In-place forms of the statement at a stretch that the tape proves. Costs analyses: only when asked for."""
     from gradguard.ide import inplace
 
     if not analysis.whole or analysis.limits:
         return []
-    plans = inplace.rewrites(analysis.source, span)
+    plans = inplace.rewrites(analysis.source, span, workspace, known=analysis.outcome.tape)
     return [Offer(What.REWRITE, wording.message(plan.title), (), plan) for plan in plans]
 
 

@@ -23,25 +23,31 @@ UNSEEN = frozenset({"untyped", "shape"})
 
 
 def rewrites(
-    source: Source, span: Span, workspace: Workspace = EMPTY, *, unseen: bool = False
+    source: Source,
+    span: Span,
+    workspace: Workspace = EMPTY,
+    *,
+    known: Analysis | None = None,
+    unseen: bool = False,
 ) -> list[FixPlan]:
     """In-place forms of what stands in a stretch, those that are proven. Costs an analysis for each candidate.
 
-    `unseen`: dtypes and shapes need not be known, since torch will be asked anyway.
+    known: an analysis of the source, whose parts are used again. `unseen`: dtypes and shapes need not be known,
+    since torch will be asked anyway.
     """
     if source.errors:
         return []
-    plans = [plan for plan in candidates(source) if _touches(plan.span, span)]
+    plans = [plan for plan in candidates(source, span) if _touches(plan.span, span)]
     if not plans:
         return []
-    before = analyse(source, table.load(None), workspace)
+    before = known or analyse(source, table.load(None), workspace)
     return [plan for plan in plans if proven(plan, source, before, workspace, unseen=unseen)]
 
 
-def candidates(source: Source) -> Iterator[FixPlan]:
-    """Statements and constructors that have an in-place form, in reading order."""
+def candidates(source: Source, span: Span) -> Iterator[FixPlan]:
+    """Statements and constructors on the lines of a stretch that have an in-place form."""
     ops = table.load(None)
-    for node in ast.walk(source.tree):
+    for node in _on_lines(source, span.line, span.end_line):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and _rebinds(node):
             name = ast.unparse(node.targets[0])
             yield FixPlan("make-in-place", f"Make `{name}` in place", Applicability.UNSAFE, source.span(node))
@@ -65,7 +71,7 @@ def proven(
     changed = _edited(plan, source)
     if changed is None or before.limits:
         return False
-    after = analyse(changed, table.load(None), workspace)
+    after = analyse(changed, before.table or table.load(None), workspace, before)
     if after.limits or _codes(after) - _codes(before):
         return False
     found = _sharing(plan, changed, after)
@@ -160,7 +166,12 @@ def _edited(plan: FixPlan, source: Source) -> Source | None:
     from gradguard.fixes.edit import applied
 
     edits = api.edits(plan, source)
-    return Source(source.path, applied(source, edits)) if edits else None
+    if not edits:
+        return None
+    text = applied(source, edits)
+    # Where no line moves, unchanged code may share its trees with the source, and what is known of it stands.
+    same = text.count("\n") == source.text.count("\n")
+    return Source(source.path, text, source if same else None)
 
 
 def _sharing(plan: FixPlan, changed: Source, after: Analysis) -> Sharing | None:
@@ -179,7 +190,14 @@ def _sharing(plan: FixPlan, changed: Source, after: Analysis) -> Sharing | None:
 
 
 def _at(source: Source, line: int) -> Iterable[ast.AST]:
-    return (node for node in ast.walk(source.tree) if getattr(node, "lineno", 0) == line)
+    return (node for node in _on_lines(source, line, line) if getattr(node, "lineno", 0) == line)
+
+
+def _on_lines(source: Source, first: int, last: int) -> Iterator[ast.AST]:
+    """Nodes of the statements at the top level that share a line with a stretch."""
+    for statement in source.tree.body:
+        if statement.lineno <= last and first <= (statement.end_lineno or statement.lineno):
+            yield from ast.walk(statement)
 
 
 def _fits_plan(node: ast.AST, plan: FixPlan) -> bool:

@@ -6,6 +6,7 @@ Facts come from the op table, with the names that stand on the line in place of 
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from dataclasses import dataclass, field
 
@@ -104,10 +105,18 @@ def _called(at: At, bound: dict[str, str]) -> tuple[str, Use, ast.AST] | None:
         return public, Use(public, arguments, keywords), func
     if call is None or not isinstance(func, ast.Attribute) or at.node is not func:
         return None  # the cursor is on what the method is called on
-    if any(hasattr(each, func.attr) for each in _PLAIN_TYPES):
+    if any(hasattr(each, func.attr) for each in _PLAIN_TYPES) or _constructs(func.value):
         return None
     shown = f"{_short(func.value)}.{func.attr}"
     return f"Tensor.{func.attr}", Use(shown, [func.value, *arguments], keywords), func
+
+
+def _constructs(node: ast.expr) -> bool:
+    """Whether an expression makes an object of a class, as names go: `Net().to(device)` is no op on a tensor."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return bool(name[:1].isupper())
 
 
 def _fits(form: Form, use: Use) -> bool:
@@ -147,13 +156,15 @@ def _text(op: Op, form: Form, use: Use, wording: Wording) -> str:
     saved: list[tuple[str, str]] = []
     for each in form.saves:
         condition, holds = _condition(each.when, form, use, names, wording)
+        if _left_out(each.role, form, use):
+            continue
         if holds is not False and (names.get(each.role, each.role), condition) not in saved:
             saved.append((names.get(each.role, each.role), condition))
     written = [names.get(each.role, each.role) for each in form.writes if _sure(each.when, form, use)]
     lines = [f"**`{use.shown}`** {_headline(saved, written, wording)}"]
     points: list[str] = []
-    for what, condition in saved:
-        points.append(wording.text("op-saves-if" if condition else "op-saves", what=what, when=condition))
+    # What is saved in any case stands in the first line.
+    points += [wording.text("op-saves-if", what=what, when=when) for what, when in saved if when]
     for role, formula in form.formulas[:3]:
         if formula == _NO_FORMULA:
             continue
@@ -188,6 +199,15 @@ def _text(op: Op, form: Form, use: Use, wording: Wording) -> str:
     if points:
         lines += ["", *(f"- {point}" for point in dict.fromkeys(points))]
     return "\n".join(lines)
+
+
+def _left_out(role: str, form: Form, use: Use) -> bool:
+    """Whether a role is a parameter that the line gives nothing, and that is None then."""
+    positional = [each.name for each in form.params if not each.keyword_only]
+    param = next((each for each in form.params if each.name == role), None)
+    if param is None or param.default != "None":
+        return False
+    return role not in use.keywords and role not in positional[: len(use.arguments)]
 
 
 def _backward_text(use: Use, wording: Wording) -> str:
@@ -228,17 +248,24 @@ def _headline(saved: list[tuple[str, str]], written: list[str], wording: Wording
 
 
 def _module_text(row: ModuleRow, use: Use, wording: Wording) -> str:
+    if row.name.startswith("torch.optim."):
+        points = [wording.text("optimizer-writes"), wording.text("optimizer-holds")]
+        return "\n".join(
+            [f"**`{use.shown}`** {wording.text('optimizer-head')}", "", *(f"- {each}" for each in points)]
+        )
     lines = [f"**`{use.shown}`** {wording.text('module-head')}", ""]
     if row.parameters:
         lines.append(f"- {wording.text('module-parameters', what=_list(name for name, _ in row.parameters))}")
     if row.buffers:
         lines.append(f"- {wording.text('module-buffers', what=_list(name for name, _ in row.buffers))}")
     saves = dict.fromkeys(each.role for form in row.forms for each in form.saves)
-    if saves:
+    if row.container:
+        lines.append(f"- {wording.text('module-container')}")
+    elif saves:
         lines.append(f"- {wording.text('module-saves', what=_list(saves))}")
     elif row.forms:
         lines.append(f"- {wording.text('module-saves-nothing')}")
-    return "\n".join(lines)
+    return "\n".join(lines).rstrip()
 
 
 def _names(form: Form, use: Use, wording: Wording) -> dict[str, str]:
@@ -343,13 +370,12 @@ def _simple(name: str, role: str) -> str:
 
 
 def _target(at: At) -> str:
+    """What the result of the op under the cursor is assigned to, empty where something else is."""
+    op = at.call() or at.node
     for node in at.path:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and node.value in at.path:
-            inner = at.path[at.path.index(node) + 1 :]
-            if inner and inner[0] is node.value and isinstance(node.targets[0], (ast.Name, ast.Attribute)):
-                return (
-                    _short(node.targets[0]) if len([n for n in inner if isinstance(n, ast.Call)]) <= 1 else ""
-                )
+        if isinstance(node, ast.Assign) and node.value is op and len(node.targets) == 1:
+            if isinstance(node.targets[0], (ast.Name, ast.Attribute)):
+                return _short(node.targets[0])
     return ""
 
 
@@ -362,7 +388,16 @@ def _short(node: ast.AST) -> str:
         text = ast.unparse(node)
     except (ValueError, RecursionError):
         return "…"
+    if len(text) > _LONGEST:
+        text = ast.unparse(_Shortened().visit(copy.deepcopy(node)))
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+class _Shortened(ast.NodeTransformer):
+    """`torch.linspace(…) + phase`: calls without their arguments."""
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        return ast.Call(self.visit(node.func), [ast.Name("…", ast.Load())], [])
 
 
 def _list(names: object) -> str:

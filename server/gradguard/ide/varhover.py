@@ -48,25 +48,27 @@ def text(fact: Fact, analysis: Analysis, wording: Wording) -> str:
     if fact.leaf and fact.requires_grad:
         words.append(wording.text("var-leaf"))
     if fact.device:
-        words.append(wording.text("var-device", device=fact.device))
+        away = fact.device == "accelerator"
+        words.append(wording.text("var-accelerator" if away else "var-device", device=fact.device))
     points = []
     if fact.recorded_by:
         points.append(wording.text("var-recorded", op=fact.recorded_by))
     if fact.view_of:
-        points.append(wording.text("op-view", what=fact.view_of))
+        points.append(wording.text("var-view", what=fact.view_of))
     if fact.inference:
         points.append(wording.text("var-inference"))
     if fact.version:
-        points.append(wording.text("var-version", version=fact.version))
+        key = "var-version-once" if fact.version == 1 else "var-version"
+        points.append(wording.text(key, version=fact.version))
     for kept in fact.kept[:MAX_KEPT]:
         points.append(_kept(kept, fact, analysis, wording))
     if len(fact.kept) > MAX_KEPT:
         points.append(wording.text("var-more", count=len(fact.kept) - MAX_KEPT))
     if not fact.kept and fact.requires_grad is not False:
         points.append(wording.text("var-not-kept"))
-    return "\n".join(
-        [f"**`{fact.name}`** {' · '.join(words)}", "", *(f"- {point}" for point in points)]
-    ).rstrip()
+    # Two ops of one line that keep it are one thing to know.
+    points = [f"- {point}" for point in dict.fromkeys(points)]
+    return "\n".join([f"**`{fact.name}`** {' · '.join(words)}", "", *points]).rstrip()
 
 
 def _kept(kept: Kept, fact: Fact, analysis: Analysis, wording: Wording) -> str:

@@ -46,7 +46,7 @@ async def actions(
     found = ide.offers(analysis, findings, span, server.wording) if _wanted(_PLAIN, only) else []
     automatic = params.context.trigger_kind == lsp.CodeActionTriggerKind.Automatic
     if not automatic and _wanted((lsp.CodeActionKind.RefactorRewrite.value,), only):
-        found += ide.in_place(analysis, span, server.wording)
+        found += await session.in_place(program, snapshot, span, server.wording)
     if _asked(FIX_ALL, only) or (not only and not automatic and session.client.lazy_edits):
         everything = ide.fix_all(analysis, snapshot.cell(uri), server.wording)
         found += [everything] if everything else []

@@ -15,16 +15,17 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lsprotocol import types as lsp
 
 from gradguard.check.settings import DEFAULTS
 from gradguard.check.workspace import EMPTY
-from gradguard.findings import Finding
-from gradguard.ide.actions import Change, every
+from gradguard.findings import Finding, Span
+from gradguard.ide.actions import Change, Offer, every, in_place
 from gradguard.ide.analysis import Analyser, Analysis, analysis, facts
 from gradguard.ide.fixall import Cell
+from gradguard.ide.wording import Wording
 from gradguard.lsp.client import Client
 from gradguard.lsp.configuration import Configuration, InForce, source_roots
 from gradguard.lsp.documents import PYTHON, Document, document, path_of
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from gradguard.tape.facts import Facts
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 GATE = "torch"
 
@@ -295,26 +297,43 @@ class Session:
 
     async def fixed(self, program: Program, snapshot: Snapshot, cell: Cell) -> tuple[Change, ...] | None:
         """The edits that make every safe fix in a cell of a program; None where there are none or the text changed."""
+        return await self._worked_out(
+            program, snapshot, lambda found, view: every(found, cell, view, self.analyser)
+        )
+
+    async def in_place(
+        self, program: Program, snapshot: Snapshot, span: Span, wording: Wording
+    ) -> list[Offer]:
+        """In-place forms of what stands at a stretch, those that are proven; none where the text changed."""
+        offers = await self._worked_out(
+            program, snapshot, lambda found, view: in_place(found, span, wording, view)
+        )
+        return offers or []
+
+    async def _worked_out(
+        self, program: Program, snapshot: Snapshot, work: Callable[[Analysis, View], T | None]
+    ) -> T | None:
+        """What the worker makes of a program's analysis; None where the text changed."""
         found, force = program.analysis, program.force
         if found is None or force is None or program.of is not snapshot or not program.fresh:
             return None
         buffers, roots = self.buffers(), source_roots(force)
-        result: asyncio.Future[tuple[Change, ...] | None] = asyncio.get_running_loop().create_future()
+        result: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
 
-        def work() -> tuple[Change, ...] | None:
+        def job() -> T | None:
             if program.snapshot is not snapshot:  # its trees may have moved with a newer text
                 return None
-            return every(found, cell, View(self.disk, buffers, roots), self.analyser)
+            return work(found, View(self.disk, buffers, roots))
 
-        def done(value: tuple[Change, ...] | None) -> None:
+        def done(value: T | None) -> None:
             if not result.done():
                 result.set_result(value if program.snapshot is snapshot else None)
 
         def failed(error: BaseException) -> None:
-            log.error("no fixes for %s: %r", snapshot.path, error)
+            log.error("no edits for %s: %r", snapshot.path, error)
             done(None)
 
-        self.worker.submit(f"fixed:{id(result)}", work, done, failed, Urgency.DEPENDENT)
+        self.worker.submit(f"edits:{id(result)}", job, done, failed, Urgency.DEPENDENT)
         return await result
 
     def findings(self, program: Program) -> tuple[Finding, ...]:

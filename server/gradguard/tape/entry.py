@@ -70,6 +70,8 @@ class Analysis:
     """What each entry gave: `script`, or a function's node."""
     around: reuse.Surroundings = ()
     whole: reuse.Surroundings = ()
+    bodies: tuple[ast.AST, ...] = ()
+    """The functions that `whole` tells by their heads."""
     table: Table | None = None
     definitions: Definitions | None = None
 
@@ -182,6 +184,8 @@ def analyse(source: Source, table: Table, files: Files, previous: Analysis | Non
     whole = reuse.surroundings(source.tree.body)
     around = reuse.surroundings([statement for statement in source.tree.body if _defines(statement)])
     present = reuse.functions_of(source.tree)
+    bodies = reuse.bodies(source.tree.body)
+    same = previous is not None and not reuse.exchanged(previous.bodies, bodies, present)
     old: dict[object, Record] = {}
     before: Definitions | None = None
     compared: reuse.Comparison | None = None
@@ -189,8 +193,8 @@ def analyse(source: Source, table: Table, files: Files, previous: Analysis | Non
         old = previous.records
         work.sources.update({path: s for path, s in previous.sources.items() if path != source.path})
         before = previous.definitions
-        if before is not None and not (previous.around == around and before.entered <= present):
-            compared = _compared(work, before)
+        if before is not None and not (same and previous.around == around and before.entered <= present):
+            compared = _compared(work, before, present)
             if compared is None:
                 old = {key: record for key, record in old.items() if key == "script"}
     records: dict[object, Record] = {}
@@ -200,7 +204,7 @@ def analyse(source: Source, table: Table, files: Files, previous: Analysis | Non
         if known is not None and not known.entered <= present:
             known = None
         if key == "script":
-            known = known if previous is not None and previous.whole == whole else None
+            known = known if previous is not None and same and previous.whole == whole else None
         elif known is not None and compared is not None and not compared.stands(known.read):
             known = None
         if known is None:
@@ -237,6 +241,7 @@ def analyse(source: Source, table: Table, files: Files, previous: Analysis | Non
         records,
         around,
         whole,
+        bodies,
         table,
         definitions,
     )
@@ -456,13 +461,13 @@ def _define(work: Work) -> Definitions:
     return made
 
 
-def _compared(work: Work, before: Definitions) -> reuse.Comparison | None:
+def _compared(work: Work, before: Definitions, present: frozenset[ast.AST]) -> reuse.Comparison | None:
     """What the top level defines now beside what it defined before; None where nothing may be taken over."""
     try:
         made = _define(work)
     except Exception:  # each entry meets the same fault, and tells it
         return None
-    compared = reuse.Comparison(before.frame, made.frame, before.namespaces, made.namespaces)
+    compared = reuse.Comparison(before.frame, made.frame, before.namespaces, made.namespaces, present)
     return compared if compared.imports() else None
 
 

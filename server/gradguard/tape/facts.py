@@ -107,6 +107,7 @@ class _Trace(dict[ast.AST, Tensor]):
         super().__init__()
         self._cancelled = cancelled
         self.seen: dict[ast.AST, tuple[Tensor, Fact]] = {}
+        self.named: dict[tuple[ast.AST, str], tuple[Tensor, Fact]] = {}
 
     def __setitem__(self, node: ast.AST, tensor: Tensor) -> None:
         if self._cancelled():
@@ -114,6 +115,11 @@ class _Trace(dict[ast.AST, Tensor]):
         if node not in self.seen:
             self.seen[node] = (tensor, _fact(tensor, getattr(node, "id", "")))
         super().__setitem__(node, tensor)
+
+    def bound(self, tensor: Tensor, place: Place, name: str) -> None:
+        """A statement gave the tensor a name."""
+        if name and (place.node, name) not in self.named:
+            self.named[place.node, name] = (tensor, _fact(tensor, name))
 
 
 def _explore(
@@ -128,7 +134,7 @@ def _explore(
         oracle = Oracle(queue.pop(0))
         run = Run(work.table, oracle, budget, work, home=work.file.path, import_budget=import_budget)
         trace = _Trace(cancelled)
-        run.trace = trace
+        run.trace, run.noted = trace, trace.bound
         try:
             body(run)
             lifetime.finish(run)
@@ -158,11 +164,9 @@ def _collect(run: Run, trace: _Trace, found: Facts) -> None:
     for at, (place, places) in walked.items():
         found.walked.setdefault(at, Walked(place, tuple(places.values())))
     for read, (tensor, fact) in trace.seen.items():
-        whole = _with_kept(fact, kept.get(id(tensor.memory), ()))
-        found.read.setdefault(read, whole)
-        for _, place, name in tensor.bindings:
-            if name:
-                found.bound.setdefault((place.node, name), _with_kept(_fact(tensor, name), whole.kept))
+        found.read.setdefault(read, _with_kept(fact, kept.get(id(tensor.memory), ())))
+    for key, (tensor, fact) in trace.named.items():
+        found.bound.setdefault(key, _with_kept(fact, kept.get(id(tensor.memory), ())))
 
 
 def _fact(tensor: Tensor, name: str) -> Fact:

@@ -98,6 +98,8 @@ def bound(run: Run, tensor: Tensor, place: Place, name: str) -> None:
     tensor.bound_at, tensor.bound_name = place, name
     tensor.bindings.append((run.tick(), place, name))
     del tensor.bindings[:-MAX_BINDINGS]
+    if run.noted is not None:
+        run.noted(tensor, place, name)
 
 
 MAX_BINDINGS = 6

@@ -37,11 +37,18 @@ class Comparison:
     """
 
     def __init__(
-        self, old: Frame, new: Frame, imported: dict[str, Namespace], now_imported: dict[str, Namespace]
+        self,
+        old: Frame,
+        new: Frame,
+        imported: dict[str, Namespace],
+        now_imported: dict[str, Namespace],
+        present: frozenset[ast.AST],
     ) -> None:
+        """`present`: the functions that are there now."""
         self._old, self._new = old.variables, new.variables
         self._homes = old.namespace, new.namespace
         self._imported, self._now_imported = imported, now_imported
+        self._present = present
         self._pairs: dict[int, object] = {}
         self._taken: set[int] = set()
         self._numbers: dict[object, object] = {}
@@ -127,19 +134,21 @@ class Comparison:
             return () if old == new else None
         if kind is Place:
             return ((old.path, new.path), (old.node, new.node))
-        if (
-            kind is FunctionV
-            and not isinstance(old.node, ast.Lambda)
-            and not isinstance(new.node, ast.Lambda)
-        ):
-            if old.node is not new.node and _head(old.node) != _head(new.node):
-                return None
-        elif kind is FunctionV and old.node is not new.node:
+        if kind is FunctionV and old.node is not new.node and not self._edited(old.node, new.node):
             return None
         if kind is Tensor and not self._number(old.number, new.number):
             return None
         fields = _fields(kind)
         return None if fields is None else [(getattr(old, name), getattr(new, name)) for name in fields]
+
+    def _edited(self, old: ast.AST, new: ast.AST) -> bool:
+        """Whether a function is another only in its body: no answer that entered it stands anyway.
+
+        One that is still there was exchanged for another, which such an answer would not show.
+        """
+        if isinstance(old, ast.Lambda) or isinstance(new, ast.Lambda) or old in self._present:
+            return False
+        return _token(old) == _token(new)  # type: ignore[arg-type]
 
     def _pair(self, old: object, new: object) -> None:
         self._pairs[id(old)] = new
@@ -175,6 +184,22 @@ def _fields(kind: type) -> tuple[str, ...] | None:
 def surroundings(body: Iterable[ast.stmt]) -> Surroundings:
     """One token for each statement; equal where they give the same names and objects."""
     return tuple(_token(statement) for statement in body)
+
+
+def bodies(body: Iterable[ast.stmt]) -> tuple[ast.AST, ...]:
+    """The functions of whose text `surroundings` takes the head alone, in order."""
+    found: list[ast.AST] = []
+    for statement in body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found.append(statement)
+        elif isinstance(statement, ast.ClassDef):
+            found += bodies(statement.body)
+    return tuple(found)
+
+
+def exchanged(old: Iterable[ast.AST], new: Iterable[ast.AST], present: frozenset[ast.AST]) -> bool:
+    """Whether a function that is still there stands in the place of another with the same head."""
+    return any(one is not other and one in present for one, other in zip(old, new))
 
 
 def _token(statement: ast.stmt) -> object:

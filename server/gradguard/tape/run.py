@@ -161,6 +161,8 @@ class Run:
         self.limits: dict[str, None] = {}
         self.statement: ast.stmt | None = None
         self.trace: dict[ast.AST, Tensor] | None = None
+        self.noted: Callable[[Tensor, Place, str], None] | None = None
+        """Told of each tensor that a statement gives a name."""
         self.submodule_inputs: list[tuple[Tensor, int, Place]] = []
         self.arguments_likely = False
         """Whether unknown arguments of the entry require grad by convention."""

@@ -99,6 +99,8 @@ def _augassign(run: Run, frame: Frame, node: ast.AugAssign) -> None:
         from gradguard.tape.expressions import lookup
 
         left = lookup(run, frame, target.id)
+        if run.trace is not None and isinstance(left, Tensor):
+            run.trace[target] = left
         right = evaluate(run, frame, node.value)
         run.statement = node
         value, _ = operators.augmented(run, frame, type(node.op), left, right, node)
