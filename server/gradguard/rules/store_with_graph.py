@@ -22,7 +22,7 @@ def render(context: Context, event: Event) -> Finding | None:
             "detach-kept",
             "Store a detached value",
             settled(context, Applicability.SAFE),
-            event.place.node,
+            event.statement,
             event.place,
             how="store",
             name=event.text,

@@ -126,6 +126,8 @@ def _body(run: Run, inner: Frame, function: FunctionV, node: ast.AST) -> Value:
     run.compiled += function.compiled
     try:
         if isinstance(function.node, ast.Lambda):
+            # What it does is told at its expression, which is part of no statement that runs.
+            run.statement = None
             return evaluate(run, inner, function.node.body)
         signal = _drive(execute_block(run, inner, function.node.body))
         return signal.value if isinstance(signal, RETURN) else None

@@ -63,8 +63,13 @@ def assign_name(run: Run, frame: Frame, name: str, value: Value, node: ast.AST) 
         if value.tensor is not None:
             machine.bound(run, value.tensor, run.place(frame, run.statement or node), name)
     if run.loops and isinstance(value, (ListV, TupleV, DictV)):
-        for tensor in tensors_in(value):
-            if tensor.stored_at is None and tensor.node is not None:
+        before = {t.number for t in tensors_in(old)} if type(old) is type(value) else None
+        inside = tensors_in(value)
+        # `losses = losses + [loss]`: what the statement adds is stored by it, wherever it was before.
+        grown = before is not None and old is not value and before <= {t.number for t in inside}
+        for tensor in inside:
+            added = tensor.stored_at is None or (grown and before and tensor.number not in before)
+            if added and tensor.node is not None:
                 machine.stored(run, tensor, run.place(frame, run.statement or node), name)
     if isinstance(value, TupleV):
         for item in value.items:
