@@ -10,23 +10,18 @@ from __future__ import annotations
 import ast
 import re
 import traceback
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from gradguard.findings import Limit, Span
 from gradguard.ops.table import Table
 from gradguard.source.text import Source
-from gradguard.tape import attributes, backward, lifetime, receivers, reuse, symbolic
+from gradguard.tape import attributes, backward, lifetime, merging, receivers, reuse, symbolic
 from gradguard.tape.binding import Call
 from gradguard.tape.calls import call_function
 from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.events import (
     Event,
-    GraphKept,
-    GraphReleased,
-    HostRead,
-    SavedTensorMutated,
-    SecondBackward,
     UnusedGraph,
 )
 from gradguard.tape.frame import Frame, Globals, Namespace
@@ -128,12 +123,6 @@ class Definitions:
 
 
 @dataclass(slots=True)
-class _Path:
-    events: list[Event]
-    survived: bool
-
-
-@dataclass(slots=True)
 class Work:
     """What the entries of one file share."""
 
@@ -216,7 +205,7 @@ def analyse(source: Source, table: Table, files: Files, previous: Analysis | Non
     for name, owner, node in functions_in(source.tree):
         if node not in entered and node not in records and not is_stub(node):
             entered |= take(node, node, function_entry(work, name, owner)).entered
-    events = _unique(event for record in records.values() for event in record.events)
+    events = merging.unique(event for record in records.values() for event in record.events)
     limits = dict.fromkeys(limit for record in records.values() for limit in record.limits)
     sharing: dict[ast.AST, Sharing] = {}
     for record in records.values():
@@ -264,7 +253,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
     budget = [steps]
     import_budget = [MAX_STEPS]
     queue: list[tuple[bool, ...]] = [()]
-    paths: list[_Path] = []
+    paths: list[merging.Path] = []
     limits: dict[Limit, None] = {}
     entered: set[ast.AST] = set()
     devices: set[str] = set()
@@ -312,12 +301,12 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
         for recorded in run.nodes:
             if recorded.walks:
                 needed.update(place.node for place in (recorded.place, *recorded.calls))
-        paths.append(_Path(run.events, survived))
+        paths.append(merging.Path(run.events, survived))
         queue.extend(oracle.children())
         if len(paths) == 1:
             queue.sort(key=lambda prefix: len(prefix))
     return Record(
-        tuple(event for event in _merge(paths) if not _used(event, needed)),
+        tuple(event for event in merging.merged(paths) if not _used(event, needed)),
         tuple(limits),
         frozenset(entered),
         frozenset(devices),
@@ -341,64 +330,6 @@ def _limit(work: Work, node: ast.AST, message: str) -> Limit:
     at = node if hasattr(node, "lineno") else (body[0] if body else None)
     span = work.file.span(at) if at is not None else Span(1, 1, 1, 1)
     return Limit(work.file.path, Span(span.line, span.column, span.line, span.column), message)
-
-
-def _merge(paths: list[_Path]) -> list[Event]:
-    surviving = [path for path in paths if path.survived] or paths
-    seen: dict[object, list[Event]] = {}
-    counts: dict[object, int] = {}
-    for path in paths:
-        mine: dict[object, Event] = {}
-        for event in path.events:
-            key = event_key(event)
-            known = mine.get(key)
-            if known is None or _sureness(event) > _sureness(known):
-                mine[key] = event
-        for key, event in mine.items():
-            seen.setdefault(key, []).append(event)
-            counts[key] = counts.get(key, 0) + path.survived
-    merged = []
-    released = {
-        (e.place.node, e.loop.node) for path in paths for e in path.events if isinstance(e, GraphReleased)
-    }
-    for key, events in seen.items():
-        if isinstance(events[0], GraphReleased):
-            continue
-        if isinstance(events[0], GraphKept) and (events[0].place.node, events[0].loop.node) in released:
-            continue
-        best = max(events, key=_sureness)
-        sure = best.certain and counts[key] >= len(surviving)
-        merged.append(best if sure == best.certain else replace(best, certain=sure))
-    return merged
-
-
-def _sureness(event: Event) -> int:
-    return 0 if event.certain is None else 1 + event.certain
-
-
-def event_key(event: Event) -> object:
-    """Events with the same key are the same mistake."""
-    if isinstance(event, SavedTensorMutated):
-        maker = event.write.maker
-        where = (event.place.node, event.saved.place.node, maker.node if maker is not None else None)
-        return (SavedTensorMutated, *where, event.write.counted)
-    if isinstance(event, SecondBackward):
-        return (SecondBackward, event.place.node, event.second.node)
-    if isinstance(event, (GraphKept, GraphReleased)):
-        return (type(event), event.place.node, event.loop.node)
-    if isinstance(event, HostRead):
-        return (HostRead, event.place.node, event.how, event.guarded, event.loop.node if event.loop else None)
-    return (type(event), event.place.node, getattr(event, "reason", ""), getattr(event, "how", ""))
-
-
-def _unique(events: Iterable[Event]) -> list[Event]:
-    found: dict[object, Event] = {}
-    for event in events:
-        key = event_key(event)
-        known = found.get(key)
-        if known is None or _sureness(event) > _sureness(known):
-            found[key] = event
-    return list(found.values())
 
 
 def run_script(run: Run, work: Work) -> None:
@@ -594,8 +525,3 @@ def _leave(run: Run, result: Value, receiver: Value, place: Place) -> None:
         for item in receiver.attributes.values():
             collect(item, 1)
     backward.leave(run, leaving, place)
-
-
-def events_of(analysis: Analysis, kind: type[Event]) -> list[Event]:
-    """Events of one kind."""
-    return [event for event in analysis.events if isinstance(event, kind)]
