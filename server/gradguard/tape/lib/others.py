@@ -6,7 +6,7 @@ import ast
 
 from gradguard.tape import reads, tensors, torchcalls
 from gradguard.tape.backward import backward
-from gradguard.tape.binding import Call
+from gradguard.tape.binding import Call, choose
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
@@ -70,6 +70,10 @@ def call_sym(run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST) -
             return unknown_object_method(run, frame, owner, name, call, node)
         if callee.kind == "module" or _looks_called_as_network(callee, call):
             return _network(run, callee, call, node)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and call.args:
+        if node.func.attr in ("backward", "manual_backward"):
+            # Whatever it is a method of, as an engine that is None until the program has set it.
+            return differentiate(run, call, node)
     escaped(call)
     return Sym(("call", run.tick()))
 
@@ -100,13 +104,21 @@ _TENSOR_ONLY = frozenset({
 """Methods that only tensors have: whoever calls one on an unknown value tells what it is."""
 
 
+def _as_of_tensors(run: Run, owner: Sym, name: str, call: Call) -> bool:
+    """Whether the arguments are such as the method of tensors takes: `accelerator.gather(loss)` is another one."""
+    op = run.table.op(f"Tensor.{name}")
+    exprs: list[ast.AST | None] = [None, *call.exprs]
+    given = Call([owner, *call.args], call.kwargs, call.place, exprs, call.kwexprs, open_args=call.open_args)
+    return op is None or choose(run, op, given) is not None
+
+
 def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: Call, node: ast.AST) -> Value:
     """A method of an unknown object."""
     from gradguard.tape import library
 
     if name in ("backward", "manual_backward") and call.args:
         return differentiate(run, call, node)
-    if name in _TENSOR_ONLY and owner.kind in ("any", "tensor"):
+    if name in _TENSOR_ONLY and owner.kind in ("any", "tensor") and _as_of_tensors(run, owner, name, call):
         return library.method(run, frame, as_tensor(run, owner), name, call, node)
     if name == "parameters" or name == "named_parameters":
         owner.kind = "module"
