@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import copy
+import inspect
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import torch
 from torch import nn
+from torch.nn import functional
 
 from tests.fuzz.carried import Trail, binds, noted
 from tests.fuzz.verdict import PATH, Verdict, calling_lines, judge, run
@@ -16,8 +19,6 @@ from tests.fuzz.verdict import PATH, Verdict, calling_lines, judge, run
 Edit = Callable[[ast.stmt], ast.stmt]
 
 NO_WRITE = frozenset({"requires_grad_", "detach_"})
-TAKING_A_FLAG = frozenset({"alpha_dropout", "celu", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "feature_alpha_dropout", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish", "relu", "relu6", "selu", "silu", "threshold"})  # fmt: skip
-"""Functions with a parameter `inplace`, which is true for whatever is truthy."""
 LIBRARIES = ("F", "torch", "nn", "nn.init", "nn.utils", "torch.nn.functional", "torch.nn.init")
 
 
@@ -25,17 +26,17 @@ def culprits(code: str, verdict: Verdict) -> set[int]:
     """Lines at which a finding about this error is right: all lines of the statements at fault.
 
     A write is at fault if the error goes when it writes nothing, or comes though it is the only write. Where the
-    statement that raises is the fault itself (all rules but GG101), its lines count too; for a second backward so do
-    the backward that freed the graph and the assignments that carry it over.
+    statement that raises may be the fault itself (all rules but GG101), its lines count too; for a second backward so
+    do the backward that freed the graph and the assignments that carry it over.
     """
     program = Program(code)
     statements = program.writers()
     if verdict.outcome == "silent":
         return _silent(program, statements)
     found = _lines(s for s in statements if program.gone([s], verdict))
+    if not found and verdict.rule in ("GG101", "GG103"):
+        found = _lines(s for s in statements if program.alone(s, statements, verdict))
     if verdict.rule == "GG101":
-        if not found:
-            found = _lines(s for s in statements if program.alone(s, statements, verdict))
         found = found or _together(statements, lambda some: program.gone(some, verdict))
         # The same backward may go through a freed graph as well.
         return found | program.carried(statements)
@@ -201,11 +202,21 @@ def _inplace(node: ast.Call) -> bool:
         return True
     if any(k.arg in ("out", "inplace") for k in node.keywords) and not (name[:1].isupper()):
         return True
-    if name in TAKING_A_FLAG and any(
-        not isinstance(a, ast.Constant) or a.value is True for a in node.args[1:]
-    ):
+    if _flag_given(node):
         return True
     return name.endswith("_") and not name.endswith("__") and name not in NO_WRITE
+
+
+def _flag_given(node: ast.Call) -> bool:
+    """`F.relu(x, 3)`: the parameter `inplace` given by position, true for whatever is truthy."""
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if owner is None or ast.unparse(owner) not in ("F", "nn.functional", "torch.nn.functional"):
+        return False
+    function = getattr(functional, _name(node), None)
+    names = list(inspect.signature(function).parameters) if inspect.isfunction(function) else []
+    place = names.index("inplace") if "inplace" in names else len(node.args)
+    given = node.args[place] if place < len(node.args) else None
+    return given is not None and not (isinstance(given, ast.Constant) and not given.value)
 
 
 def _may_be_module(node: ast.Call) -> bool:
@@ -243,11 +254,36 @@ def _neutral(node: ast.stmt) -> ast.stmt:
     assert isinstance(node, (ast.Assign, ast.Expr, ast.Return))
     if isinstance(node, ast.Assign) and any(_store(t) for t in node.targets):
         return ast.copy_location(ast.Pass(), node)
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _inplace(node.value):
-        return ast.copy_location(ast.Pass(), node)
+    if isinstance(node.value, ast.Call) and _inplace(node.value):
+        name = _written_name(node.value)
+        if name:
+            node.value = _set_aside(node.value, name)
+            return node
+        if isinstance(node, ast.Expr):
+            return ast.copy_location(ast.Pass(), node)
     assert node.value is not None
     node.value = _Harmless().visit(node.value)
     return node
+
+
+def _written_name(call: ast.Call) -> str:
+    """`y` in `y.exp_()` and `F.relu_(y)`; empty if the written tensor has no name of its own."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if owner is not None and ast.unparse(owner) not in LIBRARIES:
+        return owner.id if isinstance(owner, ast.Name) else ""
+    if any(k.arg == "out" for k in call.keywords):
+        return ""
+    first = call.args[0] if call.args else None
+    return first.id if isinstance(first, ast.Name) else ""
+
+
+def _set_aside(call: ast.Call, name: str) -> ast.expr:
+    """`y.exp_()` as `(y := _aside(y, lambda y: y.exp_()))`."""
+    write = ast.parse(f"lambda {name}: 0", mode="eval").body
+    assert isinstance(write, ast.Lambda)
+    write.body = call
+    value = ast.Call(ast.Name("_aside", ast.Load()), [ast.Name(name, ast.Load()), write], [])
+    return ast.NamedExpr(ast.Name(name, ast.Store()), value)
 
 
 class _Harmless(ast.NodeTransformer):
@@ -291,4 +327,17 @@ def _quiet(function: Any) -> Any:
     return quiet
 
 
-HELPERS = {"_quiet": _quiet}
+def _aside(tensor: Any, write: Callable[[Any], Any]) -> Any:
+    """What the write gives on a clone, so that the op still saves what it saves.
+
+    Where nothing is recorded there is nothing to save, and the tensor stays what it is: a parameter stays a leaf.
+    """
+    if not isinstance(tensor, torch.Tensor) or not torch.is_grad_enabled():
+        return tensor
+    if tensor.is_leaf and tensor.requires_grad:
+        return tensor
+    result = write(tensor.clone())
+    return result if isinstance(result, torch.Tensor) and result.requires_grad else tensor
+
+
+HELPERS = {"_quiet": _quiet, "_aside": _aside}

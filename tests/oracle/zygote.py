@@ -26,19 +26,6 @@ PRELOADED = (
     "torch.distributions",
     "torch.func",
     "torch.optim",
-    "torch.utils.checkpoint",
-    "torch.utils.data",
-    "numpy.random",
-    "tests.oracle.programs",
-    "tests.oracle.instruments",
-)
-
-# What programs would otherwise import in every child; optimizers import torch._dynamo on first use (1 s).
-PRELOADED = (
-    "torch._dynamo",
-    "torch.distributions",
-    "torch.func",
-    "torch.optim",
     "torch.profiler._cupti_monitor",
     "torch.utils.checkpoint",
     "torch.utils.data",

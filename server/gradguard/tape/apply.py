@@ -56,6 +56,10 @@ def apply(
             )
         ):
             return tensor
+        if w.role == "out" and tensor.inference and not run.modes.inference:
+            # Whether `out` overlaps is asked after it was resized; that it is an inference tensor, always.
+            _writable(run, tensor, [], place, name, bound.exprs.get("out"), "out", sure, None)
+            return tensor
     if run.rewritten:
         _read_again(run, inputs, place)
     cuts = _cuts(run, inputs, bound)
@@ -266,17 +270,24 @@ def _result_of_aliases(
     name: str,
     aliases: list[Alias],
 ) -> Value:
+    perhaps_itself = False
     for alias in aliases:
         sources = bound.tensors(alias.of)
         if not sources:
             continue
         shared = holds(run, alias.when, bound, source=sources[0], op=op)
+        if alias.kind is AliasKind.SAME and shared is None and all(a.of == alias.of for a in aliases):
+            # The tensor itself or a view of it: what the next alias says of the memory is true of both.
+            perhaps_itself = True
+            continue
         if shared is False or (shared is None and len(sources) > 1):
             # Only one tensor rearranged can be a view (`einsum("ij->ji", x)`); of several, none is.
             continue
         if alias.kind is AliasKind.SAME and shared is True:
             return sources[0]
         return _result(run, op, form, role, bound, place, node, needs, name, alias, sure=shared is True)
+    if perhaps_itself:
+        return _result(run, op, form, role, bound, place, node, needs, name, aliases[0], sure=False)
     return _result(run, op, form, role, bound, place, node, needs, name, None)
 
 

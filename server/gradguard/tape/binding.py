@@ -131,7 +131,10 @@ def accepts(param: Param, value: Value) -> bool | None:
     if kind is Kind.ANY:
         return True
     if value is None:
-        return True if param.optional or param.default == "None" else None
+        if param.optional or param.default == "None":
+            return True
+        # Python functions hand on what they get: `F.normalize(x, 2.0, None)` reduces everything.
+        return False if kind in (Kind.INT, Kind.INTS, Kind.NUMBER, Kind.FLOAT) else None
     if isinstance(value, Sym):
         return _accepts_unknown(kind, value)
     if kind is Kind.TENSOR:

@@ -197,6 +197,7 @@ class Tensor:
         "multi",
         "node",
         "number",
+        "own_counter",
         "parameter",
         "requires_grad",
         "retains_grad",
@@ -228,6 +229,8 @@ class Tensor:
         self.leaf: Tri = True
         self.node: Node | None = None
         self.inference: Tri = False
+        self.own_counter = False
+        """Of an inference tensor: `.data` or `detach()` outside of inference mode gave it a counter, so it may be written."""
         self.device: str | None = None
         self.dtype: str | None = None
         self.shape: tuple[object, ...] | None = None

@@ -119,6 +119,8 @@ def _laid_out(name: str, values: Values, sizes: Shape, steps: Shape) -> tuple[Sh
             return None
         step = sizes[at] * steps[at] if at < rank else 1
         return (*sizes[:at], 1, *sizes[at:]), (*steps[:at], step, *steps[at:])
+    if name.startswith("atleast_"):
+        return _padded(int(name[8]), sizes, steps)
     if name == "squeeze":
         return _squeezed(values, sizes, steps)
     if name in ("select", "narrow"):
@@ -126,6 +128,21 @@ def _laid_out(name: str, values: Values, sizes: Shape, steps: Shape) -> tuple[Sh
     if name in ("detach", "alias", "contiguous", "to", "requires_grad"):
         return sizes, steps
     return None
+
+
+def _padded(least: int, sizes: Shape, steps: Shape) -> tuple[Shape, Shape]:
+    """`atleast_2d` and its like: a vector is a row, a matrix the first of many in the last dimension."""
+    if len(sizes) >= least:
+        return sizes, steps
+    if len(sizes) == 2:
+        return (*sizes, 1), (*steps, 1)
+    if not sizes:
+        return (1,) * least, (1,) * least
+    return (
+        ((1, *sizes), (sizes[0] * steps[0], *steps))
+        if least == 2
+        else ((1, *sizes, 1), (sizes[0] * steps[0], *steps, 1))
+    )
 
 
 def _viewed(wanted: Shape | None, sizes: Shape, steps: Shape) -> tuple[Shape, Shape] | None:
@@ -324,6 +341,25 @@ def product(sizes: tuple[object, ...] | None) -> int | None:
             return None
         total *= size
     return total
+
+
+def same_shape(source: Tensor, values: Values, method: str) -> Tri:
+    """Whether an op that hands its argument back where nothing changes does so."""
+    if source.shape is None:
+        return None
+    if method.startswith("atleast_"):
+        return len(source.shape) >= int(method[8])
+    if method in ("flatten", "ravel"):
+        # A scalar becomes a vector; a vector has nothing to flatten.
+        return len(source.shape) == 1 if len(source.shape) < 2 else _same_flat(source, values)
+    wanted = sizes_of(values.get("size", values.get("sizes")))
+    return None if wanted is None else wanted == source.shape
+
+
+def _same_flat(source: Tensor, values: Values) -> Tri:
+    sizes = known(source)
+    wanted = None if sizes is None else _flattened(values, sizes)
+    return None if wanted is None else wanted == sizes
 
 
 def viewable(source: Tensor, values: Values, op: str) -> Tri:

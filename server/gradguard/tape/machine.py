@@ -221,6 +221,7 @@ def share(run: Run, of: Tensor, place: Place, source: str, *, counter: bool) -> 
     """`detach()` (shares the counter) or `.data` (has one of its own): same memory, no history."""
     made = run.tensor(place, memory=of.memory, counter=of.counter if counter else Version())
     made.inference = of.inference
+    made.own_counter = of.inference is True and not run.modes.inference
     made.dtype, made.device, made.shape, made.strides = of.dtype, of.device, of.shape, of.strides
     made.contiguous, made.expanded = of.contiguous, of.expanded
     made.alias_sure = of.alias_sure
@@ -311,7 +312,8 @@ def check_write(
 ) -> bool:
     """Whether torch lets this write pass; emits the refusal where it does not.
 
-    part: the elements of `target` that are written, where they are not all (`x[i] = v`).
+    part: the elements of `target` that are written, where they are not all (`x[i] = v`); `target` is its base
+    where they are written through a view.
     """
     overlap = target.expanded if part is None else part.expanded
 
@@ -321,7 +323,8 @@ def check_write(
         run.emit(RefusedWrite(fact.place, how, reason, fact, source, detail))
         return False
 
-    if target.inference and not run.modes.inference:
+    through_view = part is not None and part.base is target
+    if target.inference and not run.modes.inference and (through_view or not target.own_counter):
         return refuse("inference", target.inference is True, target.created)
     if overlap and fact.kind not in ("step", "numpy") and fact.op not in OVERLAP_ALLOWED:
         # Copying memory onto itself is no write at all, which torch sees before it looks for overlap.

@@ -120,8 +120,7 @@ def memory_fact(name: str, source: Tensor | None, values: dict[str, Value], op: 
     if name == "same_device":
         return _same_device(source, values, method)
     if name == "same_shape":
-        wanted = layout.sizes_of(values.get("size", values.get("sizes")))
-        return None if wanted is None or source.shape is None else wanted == source.shape
+        return layout.same_shape(source, values, method)
     return None
 
 

@@ -383,9 +383,14 @@ def tensor_put(
             reads.host_read(run, frame, node, "index", each, implicit=True)
     indices = [t for part in parts for t in tensors_in(part)]
     part: Tensor | None = None
-    if not indices and owner.expanded is not False:
+    if owner.expanded is not False or owner.inference:
         part = run.tensor(place)
-        _lay_out(part, owner, parts)
+        advanced = [_advanced(one) for one in parts]
+        # `index_put_` accepts overlapping memory, with a warning; a copy into a view does not.
+        if not any(advanced):
+            _lay_out(part, owner, parts)
+        if not all(advanced):
+            part.base = owner
     holders.note_index(run, owner, parts, value, place)
     torchcalls.setitem(run, frame, owner, indices, value, place, node, masked=mask, part=part)
 

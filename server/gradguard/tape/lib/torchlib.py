@@ -9,7 +9,17 @@ from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
-from gradguard.tape.lib import autograd, builtins, creation, hooks, module_methods, modules, optim, standard
+from gradguard.tape.lib import (
+    autograd,
+    builtins,
+    creation,
+    einsum,
+    hooks,
+    module_methods,
+    modules,
+    optim,
+    standard,
+)
 from gradguard.tape.library import torch_function
 from gradguard.tape.run import Modes, Run
 from gradguard.tape.values import (
@@ -26,7 +36,7 @@ from gradguard.tape.values import (
     tensors_in,
 )
 
-_MODELS = (autograd, builtins, creation, hooks, module_methods, modules, optim, standard)
+_MODELS = (autograd, builtins, creation, einsum, hooks, module_methods, modules, optim, standard)
 """Imported for what they register."""
 
 _CONTEXTS = {
