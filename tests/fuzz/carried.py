@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -95,6 +96,10 @@ def noted(node: ast.stmt) -> ast.stmt:
     """The statement with what it binds or stores passed through `_seen`."""
     if isinstance(node, ast.Assign):
         node.value = _passed(node.value, node)
+    elif isinstance(node, ast.AugAssign):
+        after = copy.deepcopy(node.target)
+        after.ctx = ast.Load()  # type: ignore[attr-defined]
+        return ast.If(ast.Constant(True), [node, ast.Expr(_passed(after, node))], [])
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         node.value.args = [
             arg if isinstance(arg, ast.Starred) else _passed(arg, node) for arg in node.value.args
@@ -104,7 +109,7 @@ def noted(node: ast.stmt) -> ast.stmt:
 
 def binds(node: ast.stmt) -> bool:
     """Whether `noted` has anything to do there."""
-    if isinstance(node, ast.Assign):
+    if isinstance(node, (ast.Assign, ast.AugAssign)):
         return True
     call = node.value if isinstance(node, ast.Expr) else None
     return (

@@ -34,6 +34,9 @@ def apply(
     if inputs or maybe:
         either_needs = either(machine.requires(run, inputs), both(run.modes.grad, None) if maybe else False)
         needs = both(either_needs, holds(run, form.nodes, bound))
+    if needs is False and machine.requires(run, _as_numbers(form, bound)) is not False:
+        # A tensor in the place of a number: an op written in Python may compute with it.
+        needs = None
     targets = [
         (tensor, w, sure)
         for w in form.writes
@@ -103,6 +106,11 @@ def apply(
     if node is not None:
         _save_results(run, node, form, bound, result, place)
     return result
+
+
+def _as_numbers(form: Form, bound: Bound) -> list[Tensor]:
+    numbers = [p.name for p in form.params if p.kind in (Kind.NUMBER, Kind.FLOAT)]
+    return [value for name in numbers for value in (bound.values.get(name),) if isinstance(value, Tensor)]
 
 
 INPLACE_VIEWS = frozenset({"t", "transpose", "swapaxes", "swapdims", "unsqueeze", "squeeze"})
@@ -324,7 +332,7 @@ def _result(
             view = machine.make_view(run, of, name, place, multi=alias.multi, sure=sure)
             shapes.result_dtype(op.name, view, bound.values)
             if len(source) > 1:
-                layout.one_of(op.name, view, source, of, bound.values.get("indexing") or "ij")
+                layout.one_of(op.name, view, source, of, bound.values.get("indexing") or "ij", index or 0)
             elif index is None:
                 layout.view(op.name, view, bound.values, source[0])
             else:

@@ -70,7 +70,7 @@ def backward(
         if retain is False and node.frees is not False:
             node.freed = place
     if second:
-        _emit_second(run, second, place)
+        _emit_second(run, second, place, reached)
     run.backwards.append((place, run.iterations()))
     if retain is True:
         run.retained.append((place, [node for node in reached if node.frees is not False], order))
@@ -110,7 +110,9 @@ def check_saved(
     )
     if not writes and not known:
         return True
-    saved.reported = True
+    # A write that the counter did not see hides none that it will see.
+    saved.reported = bool(writes)
+    saved.memory_mark = len(tensor.memory.writes)
     shown: set[object] = set()
     for w in [*writes, *known]:
         if w.place.node in shown or len(shown) >= MAX_WRITES_SHOWN:
@@ -233,17 +235,19 @@ def _towards(reached: dict[Node, _Reached], inputs: list[Tensor]) -> dict[Node, 
     return {node: how for node, how in reached.items() if needed.get(node)}
 
 
-def _emit_second(run: Run, freed: list[tuple[Node, _Reached]], place: Place) -> None:
+def _emit_second(
+    run: Run, freed: list[tuple[Node, _Reached]], place: Place, reached: dict[Node, _Reached]
+) -> None:
     """One event for a walk into freed nodes: at what carried them over where that is one value, else at the backward."""
     node, how = freed[0]
     first = node.freed
     assert first is not None
     carriers: dict[ast.AST, tuple[Place, str]] = {}
-    for one, reached in freed:
-        found = _carrier(run, one, reached)
+    for one, its in freed:
+        found = _carrier(run, one, its, reached)
         if found is not None:
             carriers[found[0].node] = found
-    certain = any(reached.certain and one.frees is True for one, reached in freed)
+    certain = any(its.certain and one.frees is True for one, its in freed)
     loop = _crosses_loop(run, node)
     if len(carriers) == 1:
         carried, text = next(iter(carriers.values()))
@@ -253,9 +257,10 @@ def _emit_second(run: Run, freed: list[tuple[Node, _Reached]], place: Place) -> 
     run.emit(SecondBackward(place, certain, first, place, None, text, node.op, node.place, loop))
 
 
-def _carrier(run: Run, node: Node, how: _Reached) -> tuple[Place, str] | None:
+def _carrier(run: Run, node: Node, how: _Reached, reached: dict[Node, _Reached]) -> tuple[Place, str] | None:
     """Where, before this iteration, the value was bound through which the walk left the iteration."""
-    if how.via is None or how.parent is None:
+    via, parent = how.via, how.parent
+    if via is None or parent is None:
         return None
     made = dict(node.iterations)
     crossed = [
@@ -263,12 +268,21 @@ def _carrier(run: Run, node: Node, how: _Reached) -> tuple[Place, str] | None:
     ]
     if not crossed:
         return None
+    while via.bound_at is None and parent in reached:
+        # A step of an expression: what is carried is the named value that was computed from it.
+        above = reached[parent]
+        if above.via is None or above.parent is None or dict(parent.iterations) != made:
+            break
+        node, via, parent = parent, above.via, above.parent
     # What was made before the loop is carried by its last binding there, not by what the loop calls it.
     began = crossed[0].began if crossed[0].number in made else crossed[0].started
-    before = [binding for binding in how.via.bindings if binding[0] < began]
+    before = [binding for binding in via.bindings if binding[0] < began]
+    if before and before[-1][0] < node.order < began and node.op != "AsStrided":
+        # Written in place after it got its name: the write brought the graph.
+        return node.place, before[-1][2]
     if before:
         return before[-1][1], before[-1][2]
-    return how.via.bound_at or how.via.created, how.via.bound_name
+    return via.bound_at or via.created, via.bound_name
 
 
 def _carried_over(run: Run, node: Node, how: _Reached) -> SecondBackward | None:

@@ -134,7 +134,7 @@ def accepts(param: Param, value: Value) -> bool | None:
         if param.optional or param.default == "None":
             return True
         # Python functions hand on what they get: `F.normalize(x, 2.0, None)` reduces everything.
-        return False if kind in (Kind.INT, Kind.INTS, Kind.NUMBER, Kind.FLOAT) else None
+        return False if kind in (Kind.INT, Kind.INTS, Kind.NUMBER, Kind.FLOAT, Kind.BOOL) else None
     if isinstance(value, Sym):
         return _accepts_unknown(kind, value)
     if kind is Kind.TENSOR:
@@ -154,6 +154,9 @@ def accepts(param: Param, value: Value) -> bool | None:
             )
         return False if isinstance(value, Tensor) else None
     if kind in (Kind.NUMBER, Kind.FLOAT, Kind.INT):
+        if isinstance(value, TorchName):
+            # `F.softmax(x, dtype=torch.float32)`: a dtype is annotated as an int there.
+            return False if kind is Kind.INT and shapes.is_dtype(value.path) else None
         if isinstance(value, float) and kind is Kind.INT:
             return None
         return True if is_number(value) else (False if isinstance(value, Tensor) else None)
@@ -170,7 +173,7 @@ def accepts(param: Param, value: Value) -> bool | None:
         return (
             True
             if isinstance(value, bool)
-            else (False if isinstance(value, (int, float, ListV, TupleV)) else None)
+            else (False if isinstance(value, (int, float, str, ListV, TupleV, TorchName)) else None)
         )
     if kind is Kind.STR:
         return True if isinstance(value, str) else None

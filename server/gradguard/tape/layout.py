@@ -252,7 +252,9 @@ def _grid(made: Tensor, shapes: list[Shape | None], at: int, of: Tensor, indexin
     lay_out(made, tuple(sizes), tuple(steps))
 
 
-def one_of(op: str, made: Tensor, tensors: list[Tensor], of: Tensor, indexing: Value = "ij") -> None:
+def one_of(
+    op: str, made: Tensor, tensors: list[Tensor], of: Tensor, indexing: Value = "ij", index: int = 0
+) -> None:
     """One of the views that an op on a list of tensors makes, one of each."""
     made.strides, made.contiguous, made.shape = None, None, None
     made.expanded = of.expanded
@@ -262,7 +264,7 @@ def one_of(op: str, made: Tensor, tensors: list[Tensor], of: Tensor, indexing: V
     shapes = [known(tensor) for tensor in tensors]
     own = known(of)
     if "meshgrid" in op:
-        _grid(made, shapes, tensors.index(of), of, str(indexing))
+        _grid(made, shapes, index, of, str(indexing))
         return
     wanted = (
         strides.broadcast(*[shape for shape in shapes if shape is not None]) if None not in shapes else None
@@ -292,6 +294,9 @@ def piece(op: str, made: Tensor, values: Values, source: Tensor, index: int) -> 
         made.expanded = None if source.expanded is not False else False
 
 
+_SECTIONS = ("sections", "indices_or_sections", "indices")
+
+
 def _piece_length(name: str, values: Values, size: int, index: int) -> int | None:
     if name == "chunk":
         count = values.get("chunks")
@@ -299,6 +304,11 @@ def _piece_length(name: str, values: Values, size: int, index: int) -> int | Non
             return None
         each = -(-size // count)
         return max(0, min(each, size - each * index))
+    if name == "tensor_split":
+        count = next((v for v in map(values.get, _SECTIONS) if v is not None), None)
+        if not isinstance(count, int) or count < 1:
+            return None
+        return size // count + (index < size % count)
     if name.startswith("split"):
         given = values.get("split_size", values.get("split_sizes", values.get("split_size_or_sections")))
         if isinstance(given, int):

@@ -326,9 +326,11 @@ def check_write(
     through_view = part is not None and part.base is target
     if target.inference and not run.modes.inference and (through_view or not target.own_counter):
         return refuse("inference", target.inference is True, target.created)
-    if overlap and fact.kind not in ("step", "numpy") and fact.op not in OVERLAP_ALLOWED:
-        # Copying memory onto itself is no write at all, which torch sees before it looks for overlap.
-        return refuse("expanded", overlap is True and not itself and target.alias_sure, target.created)
+    overlaps = overlap and fact.kind not in ("step", "numpy") and fact.op not in OVERLAP_ALLOWED
+    # Copying memory onto itself is no write at all, which torch sees before it looks for overlap.
+    surely = overlap is True and not itself and target.alias_sure
+    if overlaps and (surely or needs is False or run.modes.grad is False or run.modes.inference):
+        return refuse("expanded", surely, target.created)
     if needs is False or run.modes.grad is False or run.modes.inference:
         return True
     sure = needs is True and target.alias_sure
@@ -352,7 +354,7 @@ def check_write(
         if target.requires_grad is None or target.leaf is None:
             return _maybe_leaf(target) or refuse("leaf", False, target.created)
         return refuse("leaf", sure, target.created)
-    return True
+    return refuse("expanded", False, target.created) if overlaps else True
 
 
 OVERLAP_ALLOWED = frozenset({

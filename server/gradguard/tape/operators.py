@@ -322,9 +322,16 @@ def _identical(left: Value, right: Value) -> bool | None:
         if isinstance(left, Sym) and isinstance(right, Sym) and left.key == right.key:
             return True
         return None
+    if (left is None and _assumed(right)) or (right is None and _assumed(left)):
+        return None
     if _is_plain(left) or _is_plain(right):
         return _is_plain(left) and _is_plain(right) and type(left) is type(right) and left == right
     return left is right or (isinstance(left, (External, TorchName)) and left == right)
+
+
+def _assumed(value: Value) -> bool:
+    """A gradient that an earlier backward, not seen here, may have left."""
+    return isinstance(value, Tensor) and value.grad_owner is not None and not value.sure
 
 
 def _ordered(first: object, second: object) -> tuple[object, object]:

@@ -48,7 +48,7 @@ def result_shape(op: Op, form: Form, values: Values, inplace: bool, module: Inst
     names = {p.name for p in form.params}
     if "keepdim" in names and "dim" in names:
         return _reduced(values, first)
-    if any(p.name == "keepdim" for other in op.forms for p in other.params):
+    if len(tensors) == 1 and any(p.name == "keepdim" for other in op.forms for p in other.params):
         return ()
     if "reduction" in names:
         reduction = values.get("reduction", values.get("=reduction"))
@@ -65,7 +65,7 @@ def result_shape(op: Op, form: Form, values: Values, inplace: bool, module: Inst
 _SAME = frozenset({
     "softmax", "log_softmax", "softmin", "layer_norm", "normalize", "gelu", "silu", "mish", "softplus", "logsigmoid", "hardswish",
     "hardsigmoid", "softsign", "tanhshrink", "softshrink", "hardshrink", "prelu", "batch_norm", "instance_norm", "group_norm",
-    "rms_norm", "clone", "dropout", "alpha_dropout", "feature_dropout", "relu6", "hardtanh", "leaky_relu", "elu", "selu", "celu", "rrelu",
+    "rms_norm", "clone", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_dropout", "relu6", "hardtanh", "leaky_relu", "elu", "selu", "celu", "rrelu",
     "cumsum", "cumprod", "flip", "roll", "logcumsumexp", "sort", "argsort", "zeros_like", "ones_like", "neg", "pos", "positive",
     "isnan", "isinf", "isfinite", "logical_not", "bitwise_not", "invert", "abs", "threshold", "to", "contiguous", "detach",
 })  # fmt: skip

@@ -73,7 +73,9 @@ def attribute(run: Run, frame: Frame, owner: Tensor, name: str, node: ast.AST) -
 
 
 def _grad(run: Run, frame: Frame, owner: Tensor, node: ast.AST) -> Value:
-    if owner.grad is None and (owner.requires_grad is not True or not owner.sure or run.functions):
+    # A script that has not called backward has no gradients; before a function runs there may have been one.
+    inside = run.frames[0].function is not None
+    if owner.grad is None and (owner.requires_grad is not True or not owner.sure or inside):
         if owner.requires_grad is not False and not run.backwards:
             made = run.tensor(run.place(frame, node))
             made.source = "grad"

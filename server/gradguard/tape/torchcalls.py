@@ -110,10 +110,15 @@ def setitem(
         return
     scalar = masked and not sources
     recorded = machine.record(
-        run, "index_put_" if indices else "copy_slices", place, (owner, *sources), certain=needs is True
+        run,
+        "index_put_" if indices else "copy_slices",
+        place,
+        (owner, *sources),
+        certain=needs is True,
+        # A copy into a view leaves a node on its base that the first backward empties.
+        frees=True,
     )
     if indices:
-        recorded.frees = True
         for index in indices:
             machine.save(
                 run,

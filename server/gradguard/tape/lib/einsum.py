@@ -23,7 +23,11 @@ def _einsum(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     operands = [_tensor(run, value) for value in _operands(call)]
     if isinstance(equation, str) and len(operands) == 1 and operands[0] is not None:
         return _rearranged(run, frame, equation, operands[0], call, node)
-    return _by_table(run, frame, call, node)
+    made = _by_table(run, frame, call, node)
+    if len(operands) > 1 and isinstance(made, Tensor) and made.node is not None:
+        # Two operands are multiplied, which keeps one for the other's gradient.
+        made.node.frees = True
+    return made
 
 
 def _by_table(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
