@@ -93,17 +93,20 @@ def _line() -> int:
 
 
 def noted(node: ast.stmt) -> ast.stmt:
-    """The statement with what it binds or stores passed through `_seen`."""
+    """The statement with what it binds, stores or writes passed through `_seen`."""
     if isinstance(node, ast.Assign):
         node.value = _passed(node.value, node)
     elif isinstance(node, ast.AugAssign):
         after = copy.deepcopy(node.target)
-        after.ctx = ast.Load()  # type: ignore[attr-defined]
+        after.ctx = ast.Load()
         return ast.If(ast.Constant(True), [node, ast.Expr(_passed(after, node))], [])
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        node.value.args = [
-            arg if isinstance(arg, ast.Starred) else _passed(arg, node) for arg in node.value.args
-        ]
+        if _writes(node.value):
+            node.value = _passed(node.value, node)
+        else:
+            node.value.args = [
+                arg if isinstance(arg, ast.Starred) else _passed(arg, node) for arg in node.value.args
+            ]
     return node
 
 
@@ -112,11 +115,19 @@ def binds(node: ast.stmt) -> bool:
     if isinstance(node, (ast.Assign, ast.AugAssign)):
         return True
     call = node.value if isinstance(node, ast.Expr) else None
-    return (
-        isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Attribute)
-        and call.func.attr in ("append", "insert", "extend", "update", "setdefault")
+    return isinstance(call, ast.Call) and (
+        _writes(call)
+        or (
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr in ("append", "insert", "extend", "update", "setdefault")
+        )
     )
+
+
+def _writes(call: ast.Call) -> bool:
+    """`x.add_(y)`, `F.relu_(x)`: what comes back is the tensor that was written."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return name.endswith("_") and not name.endswith("__")
 
 
 def _passed(value: ast.expr, node: ast.stmt) -> ast.expr:

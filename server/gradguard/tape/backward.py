@@ -277,12 +277,22 @@ def _carrier(run: Run, node: Node, how: _Reached, reached: dict[Node, _Reached])
     # What was made before the loop is carried by its last binding there, not by what the loop calls it.
     began = crossed[0].began if crossed[0].number in made else crossed[0].started
     before = [binding for binding in via.bindings if binding[0] < began]
-    if before and before[-1][0] < node.order < began and node.op != "AsStrided":
-        # Written in place after it got its name: the write brought the graph.
-        return node.place, before[-1][2]
     if before:
-        return before[-1][1], before[-1][2]
+        order, place, name = before[-1]
+        brought = _brought_by_write(via, node, order) if node.order < began else None
+        return brought or place, name
     return via.bound_at or via.created, via.bound_name
+
+
+def _brought_by_write(tensor: Tensor, last: Node, named: int) -> Place | None:
+    """The write that gave a named tensor its history, where it had none when it got its name."""
+    node: Node | None = last
+    while node is not None and node.order > named:
+        before = next((edge for edge in node.edges if edge.tensor.root is tensor.root), None)
+        if before is None:
+            return node.place
+        node = before.node
+    return None
 
 
 def _carried_over(run: Run, node: Node, how: _Reached) -> SecondBackward | None:
