@@ -51,7 +51,7 @@ generated: $(DEV)  ## write the generated parts of the documentation and of pack
 	$(PY) client/scripts/settings.py
 
 fuzz: $(DEV)  ## random programs, run by torch and read by the checker; FUZZ and FIXES pass options
-	$(PY) -m tests.fuzz.run --loops 200 --reads 200 $(FUZZ)
+	$(PY) -m tests.fuzz.run --loops 200 --reads 200 --cuts 200 $(FUZZ)
 	$(PY) -m tests.fixes $(FIXES)
 
 table: $(DEV)  ## generate the table of operations from the installed torch

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz.run --programs N [--loops N] [--reads N] [--seed S] [--jobs 2] [--shrink] [--save]`
+"""`python -m tests.fuzz.run --programs N [--loops N] [--reads N] [--cuts N] [--seed S] [--jobs 2] [--shrink] [--save]`
 
 Grows programs, lets torch judge them and the checker read them, and prints where they differ. Ends with 1 if
 a wanted share is not reached.
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.fuzz.compare import Case, Tally
+from tests.fuzz.cuts import CutCase
 from tests.fuzz.loop_programs import PASSES
 from tests.fuzz.loops import LoopCase
 from tests.fuzz.reads import ReadCase
@@ -91,6 +92,24 @@ def run_reads(first: int, programs: int, jobs: int, pool: Pool) -> list[ReadCase
         for cases in _batches("tests.fuzz.reads:read_batch", first, programs, jobs, pool)
         for case in cases
     ]
+
+
+def run_cuts(first: int, programs: int, jobs: int, pool: Pool) -> list[CutCase]:
+    """Programs that may cut off what trains, of the seeds first, first + 1, ...; raises RuntimeError without an answer."""
+    return [
+        case for cases in _batches("tests.fuzz.cuts:cut_batch", first, programs, jobs, pool) for case in cases
+    ]
+
+
+def cut_report(cases: list[CutCase]) -> str:
+    """Figures over programs that may cut off what trains, and every one where torch and the checker differ."""
+    starving = sum(case.cut and case.starved > 0 for case in cases)
+    differing = [case for case in cases if case.disagreement]
+    report = [
+        f"{len(cases)} programs with cuts: {starving} leave parameters untrained, {len(differing)} differ"
+    ]
+    report += [f"seed {case.seed} line {case.line}: {case.disagreement}\n{case.code}" for case in differing]
+    return "\n".join(report)
 
 
 def read_report(cases: list[ReadCase]) -> str:
@@ -176,6 +195,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--kinds", type=int, default=15, help="how many kinds of disagreement to show")
     parser.add_argument("--loops", type=int, default=0, help="how many training loops to measure as well")
     parser.add_argument("--reads", type=int, default=0, help="how many programs with host reads as well")
+    parser.add_argument("--cuts", type=int, default=0, help="how many programs that may cut off what trains")
     options = parser.parse_args(arguments)
     first = options.seed if options.seed is not None else random.SystemRandom().randrange(10**9)
     print(f"seed {first}", flush=True)
@@ -189,6 +209,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(loop_report(run_loops(first, options.loops, options.jobs, pool)))
         if options.reads:
             print(read_report(run_reads(first, options.reads, options.jobs, pool)))
+        if options.cuts:
+            print(cut_report(run_cuts(first, options.cuts, options.jobs, pool)))
         for seed, count, words in result.lost:
             print(f"no answer for {count} seeds from {seed}: {words}")
         for number, (signature, cases) in enumerate(kinds(result.differing)):

@@ -9,12 +9,13 @@ import pytest
 
 from tests.fuzz.loop_programs import loop_program
 from tests.fuzz.loops import LoopCase
-from tests.fuzz.run import Result, kinds, read_report, run, run_loops, run_reads, shown
+from tests.fuzz.run import Result, cut_report, kinds, read_report, run, run_cuts, run_loops, run_reads, shown
 from tests.oracle.pool import Pool
 
 PROGRAMS = 300
 LOOPS = 80
 READS = 40
+CUTS = 60
 JOBS = 2
 
 
@@ -99,6 +100,12 @@ def test_host_reads_are_found_and_nothing_else(seed: int, pool: Pool) -> None:
     assert sum(case.counts.get(line, 0) > 0 for case in judged for line in case.lines) > READS
     lines = sum(len(case.lines) for case in judged)
     assert sum(len(case.disagreements) for case in judged) <= 0.01 * lines, read_report(cases)
+
+
+def test_cuts_are_found_where_parameters_starve(seed: int, pool: Pool) -> None:
+    cases = run_cuts(seed, CUTS, JOBS, pool)
+    assert sum(case.cut and case.starved > 0 for case in cases) > 0.1 * CUTS
+    assert sum(bool(case.disagreement) for case in cases) <= 0.03 * CUTS, cut_report(cases)
 
 
 def test_same_seed_gives_same_program(seed: int, pool: Pool) -> None:

@@ -15,7 +15,7 @@ from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Cut, Node, Place, Tensor, Tri, both, either
 from gradguard.tape.events import InputRewritten, WriteFact
 from gradguard.tape.run import Run
-from gradguard.tape.values import ListV, Sym, TupleV, Value, tensors_in
+from gradguard.tape.values import ArrayV, ListV, Sym, TupleV, Value, tensors_in
 
 
 def apply(
@@ -124,8 +124,8 @@ def _cuts(run: Run, inputs: list[Tensor], bound: Bound) -> frozenset[Cut]:
         if tensor.cuts:
             cuts |= tensor.cuts
     for value in bound.values.values():
-        if isinstance(value, Sym) and "__cuts__" in value.facts:
-            cuts |= value.facts["__cuts__"]
+        if isinstance(value, (Sym, ArrayV)):
+            cuts |= graphs.cuts_in(value)
     off = run.modes.why_off
     if run.modes.grad is False and off is not None and any(t.requires_grad is not False for t in inputs):
         cut = run.cuts_under.setdefault(off.node, Cut(off, "no_grad", ""))

@@ -22,7 +22,6 @@ from gradguard.tape.calls import call_function
 from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.events import (
     Event,
-    UnusedGraph,
 )
 from gradguard.tape.frame import Frame, Globals, Namespace
 from gradguard.tape.holders import NOBODY, Sharing
@@ -306,7 +305,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
         if len(paths) == 1:
             queue.sort(key=lambda prefix: len(prefix))
     return Record(
-        tuple(event for event in merging.merged(paths) if not _used(event, needed)),
+        tuple(event for event in merging.merged(paths) if not lifetime.used_elsewhere(event, needed)),
         tuple(limits),
         frozenset(entered),
         frozenset(devices),
@@ -314,11 +313,6 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
         frozenset(needed),
         frozenset(read),
     )
-
-
-def _used(event: Event, needed: set[ast.AST]) -> bool:
-    """A graph that only some paths leave unused is not recorded for nothing."""
-    return isinstance(event, UnusedGraph) and event.why == "unused" and event.place.node in needed
 
 
 RERAISE = False

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradguard.tape.domain import Cut, Node, Place, Tensor
+from gradguard.tape.domain import NO_CUTS, Cut, Node, Place, Tensor
+from gradguard.tape.values import ArrayV, ListV, Sym, TupleV, Value
 
 
 def graph(node: Node | None) -> list[Node]:
@@ -43,3 +44,17 @@ def cut_off(tensors: Iterable[Tensor], place: Place, how: str, text: str) -> fro
     if leaves:
         cuts.add(Cut(place, how, text, leaves))
     return frozenset(cuts)
+
+
+def cuts_in(value: Value) -> frozenset[Cut]:
+    """Where the numbers in a value left a graph."""
+    if isinstance(value, Tensor):
+        return value.cuts
+    if isinstance(value, Sym):
+        known: frozenset[Cut] = value.facts.get("__cuts__", NO_CUTS)
+        return known
+    if isinstance(value, ArrayV):
+        return value.cuts | (value.memory_of.cuts if value.memory_of is not None else NO_CUTS)
+    if isinstance(value, (ListV, TupleV)):
+        return NO_CUTS.union(*(cuts_in(item) for item in value.items))
+    return NO_CUTS

@@ -169,7 +169,7 @@ def instance_attribute(run: Run, owner: Instance, name: str) -> Value:
 def array_attribute(run: Run, owner: ArrayV, name: str) -> Value:
     """Attribute of a NumPy array."""
     if name in ("T", "real", "flat"):
-        return ArrayV(owner.memory_of, owner.dtype)
+        return ArrayV(owner.memory_of, owner.dtype, owner.cuts)
     if name in ("shape", "dtype", "size", "ndim"):
         return run.fresh("int" if name in ("size", "ndim") else "any")
     return BuiltinMethod(owner, name)

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from gradguard.tape import graphs, holders, layout
 from gradguard.tape.domain import Node, Place, Tensor
-from gradguard.tape.events import BrokenGraph, GraphKept, GraphReleased, RetainGraph, UnusedGraph
+from gradguard.tape.events import BrokenGraph, Event, GraphKept, GraphReleased, RetainGraph, UnusedGraph
 from gradguard.tape.frame import Frame, Loop
 from gradguard.tape.run import Kept, ModuleCall, Run
 from gradguard.tape.values import (
@@ -339,6 +339,11 @@ def finish(run: Run) -> None:
     for read in run.reads:
         if read.loop is None or not read.loop.inner:
             run.emit(read.verdict)
+
+
+def used_elsewhere(event: Event, needed: set[ast.AST]) -> bool:
+    """A graph that only some paths leave unused is not recorded for nothing."""
+    return isinstance(event, UnusedGraph) and event.why == "unused" and event.place.node in needed
 
 
 def _trained(kept: Kept) -> bool:

@@ -6,7 +6,7 @@ import ast
 import operator
 from collections.abc import Callable
 
-from gradguard.tape import machine, torchcalls
+from gradguard.tape import graphs, machine, torchcalls
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor, is_number
 from gradguard.tape.domain import Tensor
@@ -74,7 +74,7 @@ def binary(
         if made is not NotImplemented:
             return made
     if isinstance(left, ArrayV) or isinstance(right, ArrayV):
-        return ArrayV()
+        return ArrayV(cuts=graphs.cuts_in(left) | graphs.cuts_in(right))
     return _unknown_binary(run, op, left, right)
 
 
@@ -121,11 +121,15 @@ def _unknown_binary(run: Run, op: type[ast.operator], left: Value, right: Value)
     elif "str" in kinds or "device" in kinds:
         kind = "str"
     data = (not isinstance(left, Sym) or left.data) and (not isinstance(right, Sym) or right.data)
-    return Sym(
+    made = Sym(
         ("op", op.__name__, key_of(left), key_of(right)),
         kind,
         data=data and isinstance(left, Sym) | isinstance(right, Sym),
     )
+    cuts = graphs.cuts_in(left) | graphs.cuts_in(right)
+    if cuts:
+        made.facts["__cuts__"] = cuts
+    return made
 
 
 def _kind(value: Value) -> str:

@@ -59,7 +59,7 @@ def get(run: Run, frame: Frame, owner: Value, index: Value, node: ast.Subscript)
     if isinstance(owner, Instance):
         return _instance_get(run, frame, owner, index, node)
     if isinstance(owner, ArrayV):
-        return ArrayV(owner.memory_of, owner.dtype)
+        return ArrayV(owner.memory_of, owner.dtype, owner.cuts)
     if isinstance(owner, str) and isinstance(index, int):
         return owner[index] if -len(owner) <= index < len(owner) else run.fresh("str")
     if isinstance(owner, Sym):

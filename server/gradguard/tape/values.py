@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gradguard.tape.domain import Place, Tensor
+from gradguard.tape.domain import NO_CUTS, Cut, Place, Tensor
 
 if TYPE_CHECKING:
     from gradguard.tape.frame import Frame, Namespace
@@ -235,6 +235,8 @@ class ArrayV:
 
     memory_of: Tensor | None = None
     dtype: str | None = None
+    cuts: frozenset[Cut] = NO_CUTS
+    """Where its numbers left a graph."""
 
 
 def tensors_in(value: Value) -> list[Tensor]:

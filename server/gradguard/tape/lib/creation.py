@@ -6,7 +6,7 @@ import ast
 
 from gradguard.tape import graphs, layout, machine, reads, shapes
 from gradguard.tape.binding import Call
-from gradguard.tape.domain import NO_CUTS, Cut, Tensor
+from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.library import torch_function
 from gradguard.tape.run import Run
@@ -117,6 +117,7 @@ def new_like(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -
     """`x.new_zeros(...)`: dtype and device of `x`."""
     made = run.tensor(call.place)
     made.dtype, made.device = owner.dtype, owner.device
+    made.cuts = graphs.cuts_in(call.get(0, "data"))
     layout.fresh(made, _sizes(call.args[0] if len(call.args) == 1 else TupleV(tuple(call.args))), [])
     if "device" in call.kwargs or "dtype" in call.kwargs or "requires_grad" in call.kwargs:
         device = made.device
@@ -135,21 +136,11 @@ def _tensor(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     cut = tensors_in(source)
     for tensor in cut:
         reads.host_read(run, frame, node, "tensor", tensor, implicit=True)
-    made.cuts = cuts_in(source)
+    made.cuts = graphs.cuts_in(source)
     if any(t.requires_grad is not False for t in cut):
         made.source = "rewrapped"
         made.cuts |= graphs.cut_off(cut, call.place, call.name, machine.source_text(node))
     return options(run, made, call)
-
-
-def cuts_in(value: Value) -> frozenset[Cut]:
-    """Where numbers in a value were read off a graph."""
-    if isinstance(value, Sym):
-        known: frozenset[Cut] = value.facts.get("__cuts__", NO_CUTS)
-        return known
-    if isinstance(value, (ListV, TupleV)):
-        return NO_CUTS.union(*(cuts_in(item) for item in value.items))
-    return NO_CUTS
 
 
 def _literal(value: Value) -> tuple[str | None, tuple[object, ...] | None]:
@@ -194,6 +185,7 @@ def _wrap(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         made = machine.share(run, source.memory_of, call.place, "numpy", counter=False)
         made.memory.numpy = True
         made.from_numpy = True
+        made.cuts = graphs.cuts_in(source)
         return options(run, made, call) if call.kwargs else made
     made = run.tensor(call.place)
     made.dtype = {
@@ -224,6 +216,7 @@ def _parameter(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     if isinstance(source, Tensor):
         made = machine.share(run, source, call.place, "parameter", counter=True)
         made.memory.outside = False
+        made.cuts = source.cuts
     else:
         made = run.tensor(call.place)
         made.dtype = "float32"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import reads, tensors, torchcalls
+from gradguard.tape import graphs, reads, tensors, torchcalls
 from gradguard.tape.backward import backward
 from gradguard.tape.binding import Call, choose
 from gradguard.tape.coerce import as_tensor
-from gradguard.tape.domain import Tensor
+from gradguard.tape.domain import NO_CUTS, Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
 from gradguard.tape.truth import key_of, known_truth
@@ -35,7 +35,7 @@ def unknown_call(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -
         for value in call.args:
             for tensor in tensors_in(value):
                 reads.host_read(run, frame, node, "numpy", tensor, implicit=True)
-        return ArrayV()
+        return ArrayV(cuts=NO_CUTS.union(*(graphs.cuts_in(value) for value in call.args)))
     if path.endswith((".backward", ".manual_backward")):
         return differentiate(run, call, node)
     escaped(call)
@@ -224,12 +224,16 @@ def _string(run: Run, frame: Frame, receiver: str, name: str, call: Call, node: 
 def array_method(run: Run, frame: Frame, receiver: ArrayV, name: str, call: Call, node: ast.AST) -> Value:
     """A method of a NumPy array; most return a new one."""
     if name in ("reshape", "view", "ravel", "squeeze", "transpose", "swapaxes"):
-        return ArrayV(receiver.memory_of, receiver.dtype)
+        return ArrayV(receiver.memory_of, receiver.dtype, receiver.cuts)
+    cuts = graphs.cuts_in(receiver)
     if name == "astype":
-        return ArrayV()
+        return ArrayV(cuts=cuts)
     if name in ("fill", "sort", "put", "itemset", "partition", "resize"):
         torchcalls.array_write(run, frame, receiver, node, name)
         return None
     if name in ("item", "tolist", "mean", "sum", "max", "min"):
-        return run.fresh("number", data=True)
-    return ArrayV()
+        made = run.fresh("number", data=True)
+        if cuts:
+            made.facts["__cuts__"] = cuts
+        return made
+    return ArrayV(cuts=cuts)
