@@ -46,6 +46,9 @@ def after(context: Context, node: ast.AST, place: Place, goal: Place | None, tit
     found = between(context.analysis.sources[place.path].tree, node, goal.node)
     if found is None or found[1] > found[2]:
         return []
+    block, first, last = found
+    if isinstance(block[first], _DEFINITIONS) or isinstance(block[last], _DEFINITIONS):
+        return []  # they stand in different functions
     span = context.analysis.span(goal)
     where = f"{span.line}:{span.column}:{span.end_line}:{span.end_column}"
     return context.plan("move-after", title, Applicability.UNSAFE, node, place, after=where)
@@ -57,6 +60,7 @@ def settled(context: Context, applicability: Applicability) -> Applicability:
     return Applicability.UNSAFE if stops or context.analysis.limits else applicability
 
 
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _STOPS = (SavedTensorMutated, RefusedWrite, SecondBackward, InferenceSaved)
 
 
