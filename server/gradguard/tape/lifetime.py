@@ -278,10 +278,15 @@ def _held(run: Run, frame: Frame) -> Iterable[Tensor]:
         elif isinstance(value, PartialV):
             for item in value.args:
                 collect(item, depth + 1)
-        elif isinstance(value, FunctionV) and value.scope is not None:
+        elif isinstance(value, FunctionV):
             seen.add(id(value))
-            for item in list(dict.values(value.scope.variables)):
+            for item in value.defaults.values():
                 collect(item, depth + 1)
+            if value.scope is not None:
+                names = _names(value.node)
+                for name, item in list(dict.items(value.scope.variables)):
+                    if name in names:
+                        collect(item, depth + 1)
 
     for active in [*run.frames, frame]:
         one: Frame | None = active
@@ -293,6 +298,15 @@ def _held(run: Run, frame: Frame) -> Iterable[Tensor]:
         for value in list(dict.values(namespace.variables)):
             collect(value, 0)
     return found
+
+
+def _names(node: ast.AST) -> frozenset[str]:
+    """Names that occur in a function: of the scope around it, it holds these only."""
+    known: frozenset[str] | None = getattr(node, "_gradguard_names", None)
+    if known is None:
+        known = frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
+        node._gradguard_names = known  # type: ignore[attr-defined]
+    return known
 
 
 def replaced(run: Run, frame: Frame, old: Value, new: Value) -> None:
