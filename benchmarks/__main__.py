@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks import corpus, page, sections
 
 RESULTS = Path(__file__).parent / "results"
-SECTIONS = ("start-up", "libraries", "scaling", "neighbours")
+SECTIONS = ("start-up", "latency", "scaling", "neighbours", "libraries")
 
 
 def main() -> None:
@@ -30,7 +30,11 @@ def main() -> None:
         "--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes (default: all)"
     )
     parser.add_argument(
-        "--limit", type=float, default=600, help="seconds until a neighbour is stopped (default: 600)"
+        "--limit", type=float, default=90, help="seconds until a neighbour is stopped (default: 90)"
+    )
+    parser.add_argument("--keys", type=int, default=200, help="keystrokes for each file (default: 200)")
+    parser.add_argument(
+        "--minutes", type=float, default=14, help="stop what runs then, and say so (default: 14)"
     )
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results page")
     options = parser.parse_args()
@@ -38,6 +42,11 @@ def main() -> None:
 
     kept = options.results / "results.json"
     figures: dict[str, Any] = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
+    end = time.monotonic() + options.minutes * 60
+
+    def left() -> float:
+        return max(5.0, end - time.monotonic())
+
     figures["when"] = time.strftime("%Y-%m-%d")
     figures["machine"] = f"{os.cpu_count()} CPUs ({platform.machine()}), Python {platform.python_version()}"
     for section in options.only or SECTIONS:
@@ -45,15 +54,17 @@ def main() -> None:
         match section:
             case "start-up":
                 figures["start_up"] = sections.start_up()
+            case "latency":
+                figures["latency"] = sections.latency(options.keys, left())
+            case "scaling":
+                figures["scaling"] = sections.scaling(corpus.library("torchvision"), options.jobs, left)
             case "libraries":
                 chosen = [corpus.library(name) for name in options.library or corpus.PINS]
-                figures["libraries"] = sections.libraries(chosen, options.jobs)
-            case "scaling":
-                figures["scaling"] = sections.scaling(corpus.library("timm"), options.jobs)
+                figures["libraries"] = sections.libraries(chosen, options.jobs, left)
             case "neighbours":
-                names = options.peers_on or ["stable-baselines3", "torchvision"]
+                names = options.peers_on or ["torchvision"]
                 chosen = [corpus.library(name) for name in names]
-                figures["neighbours"] = sections.neighbours(chosen, options.jobs, options.limit)
+                figures["neighbours"] = sections.neighbours(chosen, options.jobs, min(options.limit, left()))
         kept.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
         page.write(figures, options.results)
     print(f"wrote {options.results / 'RESULTS.md'}")

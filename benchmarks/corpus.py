@@ -87,3 +87,8 @@ def _unpack(wheel: Path, folder: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         members = [name for name in archive.namelist() if name.endswith(".py") and ".dist-info/" not in name]
         archive.extractall(folder, members)
+
+
+if __name__ == "__main__":
+    for each in PINS:
+        print(each, PINS[each], len(library(each).files), "files", flush=True)

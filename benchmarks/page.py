@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import plots
+from benchmarks import plots, reading
 
 
 def write(figures: dict[str, Any], folder: Path) -> None:
@@ -17,7 +17,8 @@ def write(figures: dict[str, Any], folder: Path) -> None:
         "CPU seconds add up all processes; memory is that of the largest one.\n",
     ]
     for name, section in (
-        ("start_up", _start_up), ("libraries", _libraries), ("scaling", _scaling), ("neighbours", _neighbours),
+        ("start_up", _start_up), ("latency", _latency), ("libraries", _libraries), ("scaling", _scaling),
+        ("neighbours", _neighbours),
     ):  # fmt: skip
         if name in figures:
             parts.append(section(figures[name], folder))
@@ -34,7 +35,37 @@ def _start_up(rows: list[dict[str, Any]], folder: Path) -> str:
     )
 
 
-def _libraries(rows: list[dict[str, Any]], folder: Path) -> str:
+def _latency(rows: list[dict[str, Any]], folder: Path) -> str:
+    def budget(row: dict[str, Any]) -> str:
+        median, p95 = row["budget"]
+        parts = [f"{name} {value:g}" for name, value in (("median", median), ("p95", p95)) if value]
+        return f"{', '.join(parts)}{'' if row['met'] else ' (missed)'}" if parts else ""
+
+    if not rows:
+        return "## Latency\n\nNot measured: the time was up.\n"
+    return (
+        "## Latency\n\nWhat an editor waits for over stdio, in milliseconds; `cpu` is what the server computed.\n\n"
+        + _table(
+            ("what", "median", "p95", "largest", "budget"),
+            (
+                (
+                    row["what"].strip(),
+                    f"{row['median']:.1f}",
+                    f"{row['p95']:.1f}",
+                    f"{row['max']:.1f}",
+                    budget(row),
+                )
+                for row in rows
+            ),
+        )
+    )
+
+
+def _libraries(every: list[dict[str, Any]], folder: Path) -> str:
+    rows = [row for row in every if "stopped" not in row]
+    if not rows:
+        return "## Released libraries\n\nNot measured: the time was up.\n"
+
     def cells(row: dict[str, Any]) -> list[str]:
         severities = row["severities"]
         return [
@@ -47,6 +78,7 @@ def _libraries(rows: list[dict[str, Any]], folder: Path) -> str:
             f"{row['memory']:.0f}",
             f"{row['warm']:.1f}",
             *(str(severities.get(name, 0)) for name in ("error", "warning", "information", "hint")),
+            _share(row),
             str(row["limits"]),
         ]
 
@@ -56,10 +88,16 @@ def _libraries(rows: list[dict[str, Any]], folder: Path) -> str:
     text = "## Released libraries\n\nA cold check of every file, then one more from the cache.\n\n" + _table(
         (
             "library", "files (with torch)", "lines", "wall, s", "CPU, s", "lines per CPU s", "memory, MiB",
-            "from the cache, s", "errors", "warnings", "information", "hints", "limits",
+            "from the cache, s", "errors", "warnings", "information", "hints", "true of those read", "limits",
         ),
         map(cells, rows),
     )  # fmt: skip
+    text += (
+        "\nRead were errors and warnings; what was read and why it is true or not stands in `read.toml`.\n"
+    )
+    for row in every:
+        if "stopped" in row:
+            text += f"\n{row['library']} was stopped after {row['stopped']:.0f} s.\n"
     rate = f"one in {lines / warnings:,.0f} lines" if warnings else "none"
     text += f"\nTogether {lines:,} lines: {errors} errors; warnings: {warnings} ({rate}).\n"
     troubles = [trouble for row in rows for trouble in row["errors"]]
@@ -72,6 +110,14 @@ def _libraries(rows: list[dict[str, Any]], folder: Path) -> str:
             ((row["library"], *(str(row["codes"].get(code, 0)) for code in codes)) for row in rows),
         )
     return text
+
+
+def _share(row: dict[str, Any]) -> str:
+    """How many of a library's errors and warnings were read, and are true."""
+    verdicts = reading.verdicts(row["library"])
+    known = [verdicts.get((each["file"], each["line"], each["code"])) for each in row["shown"]]
+    read = [verdict for verdict in known if verdict is not None]
+    return f"{sum(read)} of {len(read)}" if read else ""
 
 
 def _scaling(figures: dict[str, Any], folder: Path) -> str:

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +87,28 @@ def start_up(repeats: int = 9) -> list[dict[str, Any]]:
         return rows
 
 
-def libraries(chosen: Sequence[Library], jobs: int) -> list[dict[str, Any]]:
-    """A cold check of each library, and one more from the cache."""
-    rows = []
-    for library in chosen:
+def latency(keys: int, limit: float) -> list[dict[str, Any]]:
+    """What an editor waits for, over stdio."""
+    with tempfile.TemporaryDirectory() as name:
+        report = Path(name) / "latency.json"
+        script = ROOT / "benchmarks" / "latency.py"
+        command = [sys.executable, str(script), "--keys", str(keys), "--json", str(report)]
+        cost = timing.run(command, limit=limit)
+        if not report.exists():
+            print(f"  no figures: {cost.err.strip()[-300:] or 'the time was up'}", flush=True)
+            return []
+        rows: list[dict[str, Any]] = json.loads(report.read_text("utf-8"))
+        return rows
+
+
+SHOWN = ("error", "warning")
+"""Severities whose findings are kept by place, so that what was read of them can be told."""
+
+
+def libraries(chosen: Sequence[Library], jobs: int, left: Callable[[], float]) -> list[dict[str, Any]]:
+    """A cold check of each library, and one more from the cache; a library for which no time is left is told."""
+    rows: list[dict[str, Any]] = []
+    for library in sorted(chosen, key=lambda each: each.lines):
         with tempfile.TemporaryDirectory() as name:
             report = Path(name) / "report.json"
             command = [
@@ -104,11 +122,15 @@ def libraries(chosen: Sequence[Library], jobs: int) -> list[dict[str, Any]]:
                 "--output",
                 str(report),
             ]
-            cold = timing.run(command, cwd=Path(name), env=ENVIRONMENT, limit=3600)
+            cold = timing.run(command, cwd=Path(name), env=ENVIRONMENT, limit=left())
+            if cold.code is None:
+                rows.append({"library": f"{library.name} {library.version}", "stopped": cold.wall})
+                print(f"  {library.name}: stopped after {cold.wall:.0f} s", flush=True)
+                continue
             if not report.exists():
                 raise SystemExit(f"no report for {library.name}: {cold.err.strip()[-2000:]}")
-            document = json.loads(report.read_text())
-            warm = timing.run(command, cwd=Path(name), env=ENVIRONMENT, limit=3600)
+            document = json.loads(report.read_text("utf-8"))
+            warm = timing.run(command, cwd=Path(name), env=ENVIRONMENT, limit=left())
         findings = document.get("findings", [])
         rows.append(
             {
@@ -124,6 +146,14 @@ def libraries(chosen: Sequence[Library], jobs: int) -> list[dict[str, Any]]:
                 "severities": dict(Counter(each["severity"] for each in findings)),
                 "codes": dict(sorted(Counter(each["code"] for each in findings).items())),
                 "limits": len(document.get("limits", [])),
+                "shown": [
+                    {
+                        "file": Path(each["file"]).relative_to(library.folder).as_posix(),
+                        **{name: each[name] for name in ("line", "code", "severity", "message")},
+                    }
+                    for each in findings
+                    if each["severity"] in SHOWN
+                ],
                 "errors": [f"{each['file']}: {each['message']}" for each in document.get("errors", [])],
             }
         )
@@ -131,7 +161,7 @@ def libraries(chosen: Sequence[Library], jobs: int) -> list[dict[str, Any]]:
     return rows
 
 
-def scaling(library: Library, jobs: int) -> dict[str, Any]:
+def scaling(library: Library, jobs: int, left: Callable[[], float]) -> dict[str, Any]:
     """Time against lines: more and more files of a library, and one file that grows."""
     shares: list[dict[str, Any]] = []
     files = [path for path in library.files if b"torch" in path.read_bytes()]
@@ -158,7 +188,7 @@ def scaling(library: Library, jobs: int) -> dict[str, Any]:
                     str(processes),
                     str(part),
                 ]
-                cost = timing.run(command, cwd=folder, env=ENVIRONMENT, limit=3600)
+                cost = timing.run(command, cwd=folder, env=ENVIRONMENT, limit=left())
                 row[f"wall_{processes}"] = cost.wall
                 row[f"cpu_{processes}"] = cost.cpu
             shares.append(row)
@@ -169,7 +199,7 @@ def scaling(library: Library, jobs: int) -> dict[str, Any]:
             file = folder / f"long{wanted}.py"
             file.write_text("".join(TRAINING.format(number) for number in range(count)))
             command = [*GRADGUARD, "check", "--no-cache", "--exit-zero", file.name]
-            cost = timing.run(command, cwd=folder, env=ENVIRONMENT, limit=3600)
+            cost = timing.run(command, cwd=folder, env=ENVIRONMENT, limit=left())
             single.append({"lines": count * each, "wall": cost.wall, "cpu": cost.cpu, "memory": cost.memory})
     return {"library": f"{library.name} {library.version}", "jobs": jobs, "shares": shares, "single": single}
 
