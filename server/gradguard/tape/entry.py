@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from gradguard.findings import Limit, Span
 from gradguard.ops.table import Table
 from gradguard.source.text import Source
-from gradguard.tape import attributes, backward, lifetime, merging, receivers, reuse, symbolic
+from gradguard.tape import alike, attributes, backward, lifetime, merging, receivers, reuse, symbolic
 from gradguard.tape.binding import Call
 from gradguard.tape.calls import call_function
 from gradguard.tape.domain import Place, Tensor
@@ -86,6 +86,8 @@ class Record:
     needed: frozenset[ast.AST] = frozenset()
     read: frozenset[str] = frozenset()
     """Globals of the file whose values it asked for."""
+    steps: int = 0
+    """What it took."""
 
 
 @dataclass(slots=True)
@@ -201,11 +203,21 @@ def analyse(source: Source, table: Table, files: Files, previous: Analysis | Non
         return known
 
     entered = set(take("script", source.tree, lambda run: run_script(run, work)).entered)
+    shapes = alike.Shapes()
+    left_out: list[Limit] = []
     for name, owner, node in functions_in(source.tree):
-        if node not in entered and node not in records and not is_stub(node):
-            entered |= take(node, node, function_entry(work, name, owner)).entered
+        if node in entered or node in records or is_stub(node):
+            continue
+        other = shapes.left_out(node, owner)
+        if other:
+            left_out.append(_limit(work, node, f"left out: like `{other}` but for constants, and as costly"))
+            continue
+        record = take(node, node, function_entry(work, name, owner))
+        shapes.ran(node, owner, record.steps)
+        entered |= record.entered
     events = merging.unique(event for record in records.values() for event in record.events)
     limits = dict.fromkeys(limit for record in records.values() for limit in record.limits)
+    limits.update(dict.fromkeys(left_out))
     sharing: dict[ast.AST, Sharing] = {}
     for record in records.values():
         for at, found in record.sharing.items():
@@ -312,6 +324,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
         sharing,
         frozenset(needed),
         frozenset(read),
+        steps - max(budget[0], 0),
     )
 
 
