@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib.metadata import version
 
 from gradguard.findings import Severity
 
@@ -84,13 +86,19 @@ class Case:
         return " | ".join(part for part in parts if part)
 
 
+@lru_cache(maxsize=1)
+def installed() -> str:
+    """The version of torch that judges; the checker must speak of the same one."""
+    return ".".join(version("torch").split(".")[:2])
+
+
 def read(code: str) -> tuple[tuple[Found, ...], int, str]:
     """The checker's findings, how often it stopped early, and its traceback if it broke."""
     from gradguard.check.api import check
     from gradguard.check.settings import Settings
     from gradguard.source.text import Source
 
-    report = check(Source("program.py", code), Settings())
+    report = check(Source("program.py", code), Settings(torch=installed()))
     found = tuple(Found(f.code, f.severity, f.span.line, f.span.end_line, f.message) for f in report.findings)
     return found, len(report.limits), report.crash
 

@@ -284,7 +284,8 @@ def _result_of_aliases(
         if not sources:
             continue
         shared = holds(run, alias.when, bound, source=sources[0], op=op)
-        if alias.kind is AliasKind.SAME and shared is None and all(a.of == alias.of for a in aliases):
+        one = len(sources) == 1 and all(a.of == alias.of for a in aliases)
+        if alias.kind is AliasKind.SAME and shared is None and one:
             # The tensor itself or a view of it: what the next alias says of the memory is true of both.
             perhaps_itself = True
             continue

@@ -277,6 +277,8 @@ def _carrier(run: Run, node: Node, how: _Reached, reached: dict[Node, _Reached])
     # What was made before the loop is carried by its last binding there, not by what the loop calls it.
     began = crossed[0].began if crossed[0].number in made else crossed[0].started
     before = [binding for binding in via.bindings if binding[0] < began]
+    # A loop over tensors gives each a name in passing; what keeps them is named elsewhere.
+    before = [binding for binding in before if not isinstance(binding[1].node, ast.For)] or before
     if before:
         order, place, name = before[-1]
         brought = _brought_by_write(via, node, order) if node.order < began else None

@@ -157,6 +157,9 @@ def accepts(param: Param, value: Value) -> bool | None:
         if isinstance(value, TorchName):
             # `F.softmax(x, dtype=torch.float32)`: a dtype is annotated as an int there.
             return False if kind is Kind.INT and shapes.is_dtype(value.path) else None
+        if isinstance(value, str):
+            # `norm(p="fro")`
+            return True if (param.default or "").startswith("'") else None
         if isinstance(value, float) and kind is Kind.INT:
             return None
         return True if is_number(value) else (False if isinstance(value, Tensor) else None)

@@ -355,6 +355,11 @@ def product(sizes: tuple[object, ...] | None) -> int | None:
 
 def same_shape(source: Tensor, values: Values, method: str) -> Tri:
     """Whether an op that hands its argument back where nothing changes does so."""
+    if method == "cartesian_prod":
+        tensors = values.get("tensors")
+        return isinstance(tensors, Tensor) or (
+            isinstance(tensors, (ListV, TupleV)) and len(tensors.items) == 1 and not tensors.open
+        )
     if source.shape is None:
         return None
     if method.startswith("atleast_"):

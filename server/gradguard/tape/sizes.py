@@ -166,13 +166,17 @@ def _stack(values: Values, first: Shape | None, tensors: list[Value]) -> Shape |
     return (*base[:at], len(parts.items), *base[at:])
 
 
+def _like_index(values: Values, first: Shape | None, tensors: list[Value]) -> Shape | None:
+    return known(values.get("index"))
+
+
 def _none(values: Values, first: Shape | None, tensors: list[Value]) -> Shape | None:
     return None
 
 
 _SPECIAL = {
     "matmul": _matmul, "mm": _matmul, "bmm": _matmul, "mv": _matmul, "dot": _matmul, "rmatmul": _matmul, "linear": _linear, "cat": _cat,
-    "concat": _cat, "stack": _stack, "conv1d": _none, "conv2d": _none, "embedding": _none, "index_select": _none, "gather": _none,
+    "concat": _cat, "stack": _stack, "conv1d": _none, "conv2d": _none, "embedding": _none, "index_select": _none, "gather": _like_index,
     "masked_select": _none, "nonzero": _none, "repeat": _none, "take": _none, "squeeze": _none, "unique": _none,
     "multi_head_attention_forward": _none, "einsum": _none, "getitem": _none,
 }  # fmt: skip

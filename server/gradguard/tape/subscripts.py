@@ -187,9 +187,14 @@ def tensor_get(run: Run, frame: Frame, owner: Tensor, index: Value, node: ast.Su
         [owner, TupleV(tuple(_as_index(part) for part in parts))], {}, place, [node.value, node.slice], {}
     )
     result = torchcalls.call_op(run, frame, "Tensor.__getitem__", call, node, name="index")
-    if isinstance(result, Tensor) and result.base is None:
-        return result
-    return torchcalls.index_copy_out(run, owner, [t for part in parts for t in tensors_in(part)], place, node)
+    if not isinstance(result, Tensor) or result.base is not None:
+        indices = [t for part in parts for t in tensors_in(part)]
+        result = torchcalls.index_copy_out(run, owner, indices, place, node)
+    if len(parts) == 1 and not mask:
+        picked, sizes = known(_as_index(parts[0])), known(owner)
+        if picked is not None and sizes:
+            layout.fresh(result, (*picked, *sizes[1:]), [])
+    return result
 
 
 def _as_index(part: Value) -> Value:
@@ -389,10 +394,21 @@ def tensor_put(
         # `index_put_` accepts overlapping memory, with a warning; a copy into a view does not.
         if not any(advanced):
             _lay_out(part, owner, parts)
+            if isinstance(value, Tensor) and _itself(value, owner, part):
+                part.expanded = False
         if not all(advanced):
             part.base = owner
     holders.note_index(run, owner, parts, value, place)
     torchcalls.setitem(run, frame, owner, indices, value, place, node, masked=mask, part=part)
+
+
+def _itself(value: Tensor, owner: Tensor, part: Tensor) -> bool:
+    """`x[0] = x[0]`: torch sees that nothing is to be copied before it looks for overlap."""
+    return (
+        value.memory is owner.memory
+        and value.strides is not None
+        and (value.shape, value.strides) == (part.shape, part.strides)
+    )
 
 
 def delete(owner: Value, index: Value) -> None:
