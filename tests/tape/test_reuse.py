@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import random
 import re
 from pathlib import Path
@@ -15,6 +16,8 @@ from gradguard.source.text import Source
 from gradguard.tape import Analysis, analyse
 from tests.tape.analysing import NO_FILES
 
+SHARE = int(os.environ.get("GRADGUARD_FUZZ", "1"))
+"""Multiplies the length of random tests."""
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 PROGRAMS = [
     FIXTURES / "inplace" / "modules.py",
@@ -66,7 +69,7 @@ def test_edits_give_what_a_cold_run_gives(path: Path) -> None:
     text = path.read_text("utf-8")
     source = Source("program.py", text)
     before = analyse(source, rows, NO_FILES)
-    for step in range(25):
+    for step in range(25 * SHARE):
         text = edited(text, chance) if chance.random() < 0.8 else path.read_text("utf-8")
         source = Source("program.py", text, source)
         before = analyse(source, rows, NO_FILES, before)
