@@ -66,18 +66,18 @@ def hover(
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Facts that a hover would use. `function`: the outermost function around it, None at the top level."""
+    """Facts that a hover would use. `within`: the outermost function around it, or the file's tree."""
 
-    function: ast.AST | None
+    within: ast.AST
 
 
 def wish(analysis: Analysis, line: int, column: int) -> Wish | None:
     """The facts that a hover at a position would use; None where it needs none."""
     at = nodes.at(analysis.source, line, column)
-    if at is None or not isinstance(at.node, ast.Name):
+    if at is None or not isinstance(at.node, ast.Name) or at.node.id in nodes.imports(analysis.source.tree):
         return None
     functions = (node for node in at.path if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
-    return Wish(next(functions, None))
+    return Wish(next(functions, analysis.source.tree))
 
 
 def covers(span: Span, line: int, column: int) -> bool:

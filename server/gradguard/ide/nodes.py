@@ -75,6 +75,10 @@ def _covers(node: ast.AST, line: int, byte: int) -> bool:
 
 def imports(tree: ast.Module) -> dict[str, str]:
     """Names that imports bind, anywhere in the file, with what they stand for."""
+    # Remembered on the tree itself, which is made anew for each version.
+    known: dict[str, str] | None = getattr(tree, "_gradguard_imports", None)
+    if known is not None:
+        return known
     bound: dict[str, str] = {}
     for node in _statements(tree):
         if isinstance(node, ast.Import):
@@ -87,6 +91,7 @@ def imports(tree: ast.Module) -> dict[str, str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for alias in node.names:
                 bound[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    tree._gradguard_imports = bound  # type: ignore[attr-defined]
     return bound
 
 

@@ -41,7 +41,7 @@ def register(server: Server) -> None:
         facts = program.facts if program.facts_for == snapshot.stamp else None
         wish = hover.wish(analysis, *place) if facts is None and analysis.settings.hover else None
         if wish is not None:
-            facts = await server.session.facts(program, FACTS_PATIENCE, wish.function)
+            facts = await server.session.facts(program, FACTS_PATIENCE, wish.within)
             if program.of is not snapshot:
                 raise JsonRpcContentModified("the text changed")
         found = hover.hover(analysis, shown, *place, server.wording, facts)

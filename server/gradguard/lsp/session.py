@@ -65,6 +65,9 @@ class Program:
     facts: Facts | None = None
     facts_for: int = -1
     """Stamp of the version that `facts` are for; they are worked out when somebody looks."""
+    parts: dict[ast.AST, Facts] = field(default_factory=dict)
+    """Facts of single functions, for the version that `parts_for` is the stamp of."""
+    parts_for: int = -1
     saved: bool = True
     """Opened or saved since the last edit."""
     shown: set[str] = field(default_factory=set)
@@ -269,6 +272,8 @@ class Session:
             return None
         if program.facts_for == snapshot.stamp:
             return program.facts
+        if only is not None and program.parts_for == snapshot.stamp and only in program.parts:
+            return program.parts[only]
         buffers, roots, stamp = self.buffers(), source_roots(force), snapshot.stamp
         result: asyncio.Future[Facts | None] = asyncio.get_running_loop().create_future()
         key = f"facts:{program.key}:{id(only)}"
@@ -279,8 +284,13 @@ class Session:
             return facts(found, view, lambda: program.snapshot.stamp != stamp, only)
 
         def done(value: Facts | None) -> None:
-            if value is not None and program.snapshot.stamp == stamp and only is None:
-                program.facts, program.facts_for = value, stamp
+            if value is not None and program.snapshot.stamp == stamp:
+                if only is None:
+                    program.facts, program.facts_for = value, stamp
+                else:
+                    if program.parts_for != stamp:
+                        program.parts, program.parts_for = {}, stamp
+                    program.parts[only] = value
             for waiter in self._facts_waiters.pop(key, ()):
                 if not waiter.done():
                     waiter.set_result(value if program.snapshot.stamp == stamp else None)

@@ -86,12 +86,13 @@ def facts(
     """Run the entries of a file for their facts. A fault in one entry leaves it without facts.
 
     cancelled: asked often; once it says yes, Cancelled is raised.
-    only: run nothing but this function, with symbolic arguments: quick, but its callers are not known.
+    only: run nothing but this function, with symbolic arguments: quick, but its callers are not known. The file's
+    tree stands for its top level.
     """
     found = Facts()
     work = entry.Work(source, table, files, {source.path: source})
     entered: set[ast.AST] = set()
-    if only is None:
+    if only is None or only is source.tree:
         entered = _explore(work, lambda run: entry.run_script(run, work), found, cancelled)
     for name, owner, node in entry.functions_in(source.tree):
         wanted = node is only if only is not None else node not in entered
