@@ -170,9 +170,17 @@ OTHER = "def f(t):\n    return t.exp_()\n\n\n"
 USER = "def uses(x):\n    y = x.exp()\n    f(y)\n    y.sum().backward()\n"
 
 
+PLAIN = "class C:\n    def __init__(self):\n        self.k = 1\n\n    def m(self, x):\n        y = x.exp()\n        y.sum().backward()\n\n\n"
+WRITES = PLAIN.replace("y = x.exp()", "y = x.exp()\n        y += self.k")
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
+        (PLAIN, PLAIN + WRITES),
+        (WRITES, WRITES + PLAIN),
+        (PLAIN + WRITES, PLAIN),
+        (WRITES + PLAIN, PLAIN + WRITES),
         (ONE + OTHER, OTHER + ONE),
         (OTHER + ONE, ONE + OTHER),
         (ONE, ONE + OTHER),

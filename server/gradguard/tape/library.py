@@ -66,13 +66,13 @@ def external_function(*paths: str) -> Callable[[Handler], Handler]:
 
 def torch(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
     """Call a name of torch."""
-    from gradguard.tape.lib import torchlib
+    from gradguard.tape.lib.torchlib import call as call_torch
 
     call.name = path.rpartition(".")[2]
     handler = TORCH.get(path)
     if handler is not None:
         return handler(run, frame, call, node)
-    return torchlib.call(run, frame, path, call, node)
+    return call_torch(run, frame, path, call, node)
 
 
 def external(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
@@ -97,14 +97,15 @@ def external_attribute(run: Run, owner: External, name: str) -> Value:
 
 def method(run: Run, frame: Frame, receiver: Value, name: str, call: Call, node: ast.AST) -> Value:
     """Call a method of an object whose class is not of the workspace."""
-    from gradguard.tape import tensors
-    from gradguard.tape.lib import containers, modules, others, torchlib
-
     call.name = name
     if isinstance(receiver, Sym) and receiver.tensor is not None:
         receiver = receiver.tensor
     if isinstance(receiver, Tensor):
-        return tensors.method(run, frame, receiver, name, call, node)
+        from gradguard.tape.tensors import method as tensor_method
+
+        return tensor_method(run, frame, receiver, name, call, node)
+    from gradguard.tape.lib import containers, modules, others, torchlib
+
     if isinstance(receiver, (ListV, TupleV, DictV)):
         return containers.method(run, frame, receiver, name, call, node)
     if isinstance(receiver, Instance):

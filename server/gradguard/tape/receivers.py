@@ -43,7 +43,11 @@ class Made:
 def receiver(run: Run, work: Work, frame: Frame, cls: ClassV, place: Place) -> Value:
     """The object for this path."""
     if cls.name not in work.objects:
+        # What the entry asked for so far (the class itself) stays asked for.
+        assert work.definitions is not None
+        asked = work.definitions.variables.read
         work.objects[cls.name] = _shared(work, frame, cls)
+        work.definitions.variables.read |= asked
     made = work.objects[cls.name]
     if made is None:
         return _construct(run, frame, cls, place)
