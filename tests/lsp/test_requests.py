@@ -113,16 +113,25 @@ async def test_a_pull_during_analysis_waits_for_the_newest_text() -> None:
 
 async def test_ignore_action_lazily(editor: Editor) -> None:
     uri = await editor.open(FIND)
-    (action,) = await editor.actions(uri, "boom", ["quickfix"])
+    action, _ = await editor.actions(uri, "boom", ["quickfix"])
     assert (action.title, action.edit) == ("Ignore GG101 on this line", None)
     editor.apply((await editor.resolved(action)).edit)
     assert editor.texts[uri] == "import torch\nboom(x)  # gradguard: ignore[GG101]\n"
     assert await editor.diagnostics(uri) == []
 
 
+async def test_ignore_action_with_a_reason(editor: Editor) -> None:
+    uri = await editor.open(FIND)
+    _, action = await editor.actions(uri, "boom", ["quickfix"])
+    assert (action.title, action.edit) == ("Ignore GG101 on this line, with a reason", None)
+    editor.apply((await editor.resolved(action)).edit)
+    assert editor.texts[uri] == "import torch\nboom(x)  # gradguard: ignore[GG101] reason\n"
+    assert await editor.diagnostics(uri) == []
+
+
 async def test_actions_are_refused_when_the_text_moved_on(editor: Editor) -> None:
     uri = await editor.open(FIND)
-    (action,) = await editor.actions(uri, "boom", ["quickfix"])
+    action, _ = await editor.actions(uri, "boom", ["quickfix"])
     editor.replace(uri, "import", "\nimport")
     with pytest.raises(JsonRpcException) as refused:
         await editor.resolved(action)
@@ -134,7 +143,8 @@ async def test_edits_come_at_once_where_the_client_cannot_resolve(profile: str) 
     async with session(profile=profile, initialization_options={"diagnostics": "push"}) as editor:
         uri = await editor.open("import torch\r\ns = '😋'; boom(x)\r\n")
         actions = await editor.actions(uri, "boom")
-        assert [each.title for each in actions] == ["Ignore GG101 on this line"]
+        ignore = "Ignore GG101 on this line"
+        assert [each.title for each in actions] == [ignore, f"{ignore}, with a reason"]
         action = await editor.resolved(actions[0])
         assert action.edit
         editor.apply(action.edit)
@@ -150,7 +160,7 @@ async def test_actions_come_from_own_findings_not_from_what_the_client_says(edit
     )
     assert not await editor.client.text_document_code_action_async(params)
     params.range = lsp.Range(found.range.start, found.range.start)
-    (action,) = await editor.client.text_document_code_action_async(params) or ()
+    action, _ = await editor.client.text_document_code_action_async(params) or ()
     assert action.diagnostics
     assert action.diagnostics[0].range == found.range
 
@@ -159,7 +169,7 @@ async def test_only_is_honoured(editor: Editor) -> None:
     uri = await editor.open(FIND)
     assert await editor.actions(uri, "boom", ["source.organizeImports"]) == []
     assert await editor.actions(uri, "boom", ["refactor"]) == []
-    assert len(await editor.actions(uri, "boom", ["quickfix"])) == 1
+    assert len(await editor.actions(uri, "boom", ["quickfix"])) == 2
 
 
 # While a piece does not parse

@@ -23,7 +23,8 @@ from gradguard.source.text import Source
 def detach(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     """The value that a statement accumulates or stores, detached.
 
-    data: `how`, `accumulate` or `store`; `name`, what is kept; `many` where that is a tuple of tensors.
+    data: `how`, `accumulate` or `store`; `name`, what is kept; `many` where that is a tuple of tensors; `fed`,
+    lines of names: which values with a graph are accumulated, empty for one that has no name.
     """
     data = dict(plan.data)
     region = Region.of(source, [plan.span])
@@ -35,6 +36,11 @@ def detach(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
         return None
     name, many = data.get("name", ""), bool(data.get("many"))
     found = _kept(statement, name, accumulate=data.get("how") == "accumulate")
+    if len(found) > 1 and "fed" in data:
+        fed = data["fed"].split("\n")
+        found = [node for node in found if any(each and _mentions(node, each) for each in fed)]
+        if "" in fed:
+            return None  # one of the terms is it, and nobody knows which
     if not found:
         return None
     for node in found:

@@ -56,6 +56,8 @@ def out_of_place(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     statement = region.around(call, cst.BaseSmallStatement)
     if statement is None:
         return None
+    if name and _reads_what_it_wrote(call, name):
+        return _clone_first(region, statement, name)
     new = None if clone else functional(call)
     if new is None:
         return _cloned_call(region, call, statement, name)
@@ -82,6 +84,29 @@ def _whole_chain(region: Region, call: cst.Call) -> cst.Call:
         if not isinstance(outer, cst.Call) or not _writes(outer):
             return call
         call = outer
+
+
+def _reads_what_it_wrote(call: cst.Call, name: str) -> bool:
+    """Whether `y.mul_(2).add_(y)` hands to a later write what an earlier one made of `y`, as far as can be seen."""
+    while isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Call):
+        if not _writes(call.func.value):
+            return False
+        if any(_may_reach(arg.value, name) for arg in call.args):
+            return True
+        call = call.func.value
+    return False
+
+
+def _may_reach(node: cst.CSTNode, name: str) -> bool:
+    """Whether an expression names a tensor or calls what may: anything but functions of torch."""
+    if isinstance(node, (cst.Name, cst.Attribute, cst.Subscript)) and text_of(node) == name:
+        return True
+    if isinstance(node, cst.Call):
+        func = node.func
+        owner = text_of(func.value) if isinstance(func, cst.Attribute) else ""
+        if owner not in _FUNCTIONS:
+            return True
+    return any(_may_reach(child, name) for child in node.children)
 
 
 def _cloned_call(
@@ -151,10 +176,16 @@ def functional(call: cst.Call) -> cst.Call | None:
 
 def _known(base: str, func: cst.Attribute) -> bool:
     """Whether torch has a form of that name without the underscore, as a method or where the function is."""
-    ops = table.load(None)
-    owner = text_of(func.value)
-    prefix = {"torch": "torch.", "F": "torch.nn.functional.", "torch.nn.functional": "torch.nn.functional."}
-    return ops.op(f"{prefix.get(owner, 'Tensor.')}{base}") is not None
+    owner = _FUNCTIONS.get(text_of(func.value), "Tensor.")
+    return table.load(None).op(f"{owner}{base}") is not None
+
+
+_FUNCTIONS = {
+    "torch": "torch.",
+    "F": "torch.nn.functional.",
+    "torch.nn.functional": "torch.nn.functional.",
+}
+"""How files name the modules of torch's functions, and what the table calls them."""
 
 
 def _writes(call: cst.Call) -> bool:

@@ -36,6 +36,8 @@ class Offer:
     about: tuple[Finding, ...] = ()
     plan: FixPlan | None = None
     preferred: bool = False
+    reason: str = ""
+    """What stands for the reason in an ignore comment, for people to write over."""
 
     @property
     def manual(self) -> bool:
@@ -81,6 +83,8 @@ def offers(analysis: Analysis, findings: Iterable[Finding], span: Span, wording:
             continue
         ignored.add((finding.code, line))
         out.append(Offer(What.IGNORE, wording.text("ignore-line", code=finding.code), (finding,)))
+        title, reason = wording.text("ignore-line-why", code=finding.code), wording.text("ignore-why")
+        out.append(Offer(What.IGNORE, title, (finding,), reason=reason))
     return out
 
 
@@ -122,7 +126,7 @@ def changes(offer: Offer, analysis: Analysis) -> tuple[Change, ...] | None:
     """What an offer does to the program; None where it cannot be done."""
     source = analysis.source
     if offer.what is What.IGNORE:
-        found = ignoring(offer.about[0], source)
+        found = ignoring(offer.about[0], source, offer.reason)
         return (Change(*found),) if found else None
     if offer.plan is None:
         return None

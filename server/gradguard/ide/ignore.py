@@ -12,11 +12,12 @@ _MARK = re.compile(r"#\s*gradguard:\s*ignore(?![\w-])(?P<list>\[(?P<codes>[^\]\r
 _TOKEN = re.compile(r"#|\"\"\"|'''|[\"']")
 
 
-def ignoring(finding: Finding, source: Source) -> tuple[Span, str] | None:
+def ignoring(finding: Finding, source: Source, reason: str = "") -> tuple[Span, str] | None:
     """Where to insert what so that the finding is silenced; None where a comment cannot stand.
 
     The comment goes to the end of the finding's last line, or further down where a string or a backslash
-    leaves no room for one; any line of the statement does.
+    leaves no room for one; any line of the statement does. `reason` stands behind the brackets, unless the
+    comment that is extended gives one.
     """
     first, last = source.statement_lines(finding.span.line)
     start = min(max(finding.span.end_line, first), last)
@@ -26,15 +27,17 @@ def ignoring(finding: Finding, source: Source) -> tuple[Span, str] | None:
         comment = comment_of(source, line)
         mark = _MARK.search(source.line(line), comment) if comment is not None else None
         if mark and mark["list"]:
-            codes = mark["codes"].strip()
+            code = f", {finding.code}" if mark["codes"].strip() else finding.code
             end = mark.end("codes") + 1
-            return Span(line, end, line, end), f", {finding.code}" if codes else finding.code
+            if reason and not source.line(line)[end:].partition("#")[0].strip():
+                return Span(line, end, line, end + 1), f"{code}] {reason}"
+            return Span(line, end, line, end), code
     if not candidates:
         return None
     line = candidates[0]
     text = source.line(line)
     end = len(text.rstrip()) + 1
-    return Span(line, end, line, len(text) + 1), f"  # gradguard: ignore[{finding.code}]"
+    return Span(line, end, line, len(text) + 1), f"  # gradguard: ignore[{finding.code}] {reason}".rstrip()
 
 
 def comment_of(source: Source, line: int) -> int | None:

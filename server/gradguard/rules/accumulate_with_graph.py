@@ -26,9 +26,10 @@ def render(context: Context, event: Event) -> Finding | None:
             event.place,
             how="accumulate",
             name=event.text,
+            fed="\n".join(event.fed),
             **({"many": "1"} if event.many else {}),
         )
-        if not event.trained
+        if event.fed and not event.trained
         else (),
     )
 

@@ -163,6 +163,8 @@ class GraphKept(Event):
     """`text` names a tuple of tensors."""
     trained: bool = False
     """A backward of the same iteration goes through the kept value itself."""
+    fed: tuple[str, ...] = ()
+    """Names of the values with a graph that the statement adds to what it kept before; empty for one without name."""
 
 
 @dataclass(frozen=True, slots=True)

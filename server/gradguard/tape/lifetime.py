@@ -233,10 +233,31 @@ def _keep(run: Run, loop: Loop, group: list[Tensor], how: str, place: Place, age
         ", ".join(names),
         statement,
         holders.is_tuple(run, name),
+        fed=_fed(tensor, place),
     )
     # After training steps, or in evaluation, nobody differentiates what was summed up on the way.
     trains = loop.trains or "evaluates" in run.notes
     run.kept[key] = Kept(group, run.tick(), event, old, trains)
+
+
+def _fed(tensor: Tensor, place: Place) -> tuple[str, ...]:
+    """Names of the values with a graph that the statement at a place takes in, but for what it made before."""
+    names: dict[str, None] = {}
+    waiting, seen = [tensor.node] if tensor.node is not None else [], set()
+    first, last = getattr(place.node, "lineno", 0), getattr(place.node, "end_lineno", 0) or 0
+    while waiting:
+        node = waiting.pop()
+        for edge in node.edges:
+            if edge.tensor.requires_grad is False or edge.node in seen:
+                continue
+            made = edge.node.place if edge.node is not None else None
+            if edge.node is None or made is None or made.path != place.path or not first <= made.line <= last:
+                names[edge.tensor.bound_name] = None
+            elif edge.tensor is not tensor and not _same_holder(edge.tensor, tensor):
+                seen.add(edge.node)
+                waiting.append(edge.node)
+    names.pop(tensor.bound_name, None)
+    return tuple(names)
 
 
 def _saves_much(node: Node) -> bool:
