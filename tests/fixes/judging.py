@@ -30,7 +30,12 @@ import torch
 from gradguard.check.settings import Settings
 from gradguard.cli import fix as cli_fix
 from gradguard.cli.worker import Checker, Job
+from gradguard.findings import Span
+from gradguard.fixes import api
+from gradguard.fixes.edit import applied
+from gradguard.ide import inplace
 from gradguard.source.text import Source
+from tests.fixes.outcomes import Outcome, Rewrite
 from tests.fuzz.verdict import TooLong, time_limit
 from tests.oracle.judging import relative_gap, tolerance
 from tests.oracle.programs import as_array, cloned_saves, reachable_leaves
@@ -50,20 +55,6 @@ class Ran:
     gradients: list[list[Any]] = field(default_factory=list)
     values: dict[str, Any] = field(default_factory=dict)
     printed: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """A program, what fixing made of it, and what is wrong with that (nothing where the fix is right)."""
-
-    before: str
-    after: str
-    kinds: tuple[str, ...]
-    """Of the fixes that were made."""
-    rounds: int
-    left: tuple[str, ...]
-    """Codes that the fixed program is still reported for."""
-    wrong: tuple[str, ...]
 
 
 def run(code: str, *, cloned: bool = False, seconds: float = SECONDS) -> Ran:
@@ -238,6 +229,28 @@ def batch(seeds: Sequence[int]) -> list[tuple[int, Outcome]]:
         if outcome is not None:
             outcomes.append((seed, outcome))
     return outcomes
+
+
+def rewrites(seeds: Sequence[int]) -> list[tuple[int, Rewrite]]:
+    """In-place forms offered in grown programs whose own writes were undone first, each judged alone."""
+    from tests.fuzz.generate import program
+
+    torch.set_num_threads(1)
+    found = []
+    for seed in seeds:
+        source = Source(f"/{PATH}", program(seed))
+        text = inplace.undone(source, range(1, source.lines.count + 1))
+        source = Source(f"/{PATH}", text)
+        plans = inplace.rewrites(source, Span(1, 1, source.lines.count + 1, 1))
+        right = run(text) if plans else Ran(error="not run")
+        if right.error:
+            continue
+        for plan in plans:
+            after = applied(source, api.edits(plan, source) or ())
+            got = run(after)
+            wrong = [f"raises {got.error}"] if got.error else differences(right, got)
+            found.append((seed, Rewrite(plan.kind, text, after, tuple(wrong))))
+    return found
 
 
 def verdicts(programs: Sequence[tuple[str, str, bool]]) -> list[list[str]]:
