@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gradguard.findings import Span
+from gradguard.source.lines import LineIndex
 from gradguard.source.text import Source
 
 
@@ -19,14 +20,9 @@ class Edit:
     replacement: str
 
 
-def between(source: Source, first: int, last: int, new: str) -> tuple[Edit, ...]:
-    """The smallest edits that make the lines `first` to `last` read `new`, which ends as they do."""
-    return changes(source, source.lines.start(first), source.lines.start(last + 1), new)
-
-
-def changes(source: Source, start: int, end: int, new: str) -> tuple[Edit, ...]:
-    """The smallest edits that make the text from `start` to `end`, where lines begin and end, read `new`."""
-    before, after = lines(source.text[start:end]), lines(new)
+def changes(index: LineIndex, start: int, end: int, new: str) -> tuple[Edit, ...]:
+    """The smallest edits that make a text from `start` to `end`, where lines begin and end, read `new`."""
+    before, after = lines(index.text[start:end]), lines(new)
     edits: list[Edit] = []
     at = [0]
     for line in before:
@@ -34,7 +30,7 @@ def changes(source: Source, start: int, end: int, new: str) -> tuple[Edit, ...]:
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         if tag != "equal":
-            edits.append(_trimmed(source, start + at[i1], "".join(before[i1:i2]), "".join(after[j1:j2])))
+            edits.append(_trimmed(index, start + at[i1], "".join(before[i1:i2]), "".join(after[j1:j2])))
     return tuple(edits)
 
 
@@ -43,7 +39,7 @@ def lines(text: str) -> list[str]:
     return re.findall(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+", text)
 
 
-def _trimmed(source: Source, offset: int, old: str, new: str) -> Edit:
+def _trimmed(index: LineIndex, offset: int, old: str, new: str) -> Edit:
     """One replacement without the ends that both texts share; never between the halves of a line end."""
     lead = 0
     while lead < min(len(old), len(new)) and old[lead] == new[lead]:
@@ -56,8 +52,8 @@ def _trimmed(source: Source, offset: int, old: str, new: str) -> Edit:
     if tail and old[len(old) - tail] == "\n" and old[: len(old) - tail].endswith("\r"):
         tail -= 1
     stop = len(old) - tail
-    line, column = source.lines.position(offset + lead)
-    end_line, end_column = source.lines.position(offset + stop)
+    line, column = index.position(offset + lead)
+    end_line, end_column = index.position(offset + stop)
     return Edit(Span(line, column, end_line, end_column), new[lead : len(new) - tail])
 
 

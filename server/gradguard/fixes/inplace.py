@@ -70,7 +70,7 @@ def _in_place(node: cst.Assign) -> cst.BaseSmallStatement | None:
         if base in UNLIKE or base.endswith("_") or ops.op(f"Tensor.{base}_") is None:
             return None
         made = value.with_changes(func=func.with_changes(attr=func.attr.with_changes(value=f"{base}_")))
-        return cst.Expr(made, semicolon=node.semicolon)
+        return cst.Expr(made)
     if not value.args or value.args[0].keyword is not None or text_of(value.args[0].value) != name:
         return None
     op = ops.op(f"torch.nn.functional.{func.attr.value}")
@@ -81,7 +81,7 @@ def _in_place(node: cst.Assign) -> cst.BaseSmallStatement | None:
         if func.attr.value in UNLIKE:
             return None
         made = value.with_changes(func=func.with_changes(attr=cst.Name(f"{func.attr.value}_")))
-        return cst.Expr(made, semicolon=node.semicolon)
+        return cst.Expr(made)
     return None
 
 
@@ -97,4 +97,4 @@ def _operator(node: cst.Assign, name: str, value: cst.BinaryOperation) -> cst.Au
     target = node.targets[0].target
     if not isinstance(target, (cst.Name, cst.Attribute)):
         return None
-    return cst.AugAssign(target, made(), right, semicolon=node.semicolon)
+    return cst.AugAssign(target, made(), right)

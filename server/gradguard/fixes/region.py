@@ -15,7 +15,10 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
 
 from gradguard.findings import Span
-from gradguard.fixes.edit import Edit, between
+from gradguard.fixes.edit import Edit, changes
+from gradguard.fixes.edit import lines as lines_of
+from gradguard.source.lines import LineIndex
+from gradguard.source.scan import string_lines
 from gradguard.source.text import BOM, Source
 
 Node = TypeVar("Node", bound=cst.CSTNode)
@@ -35,7 +38,8 @@ class Region:
         self.indent = indent_of(source)
         """What a new block is indented by."""
         self._bom = BOM if first == 1 and text.startswith(BOM) else ""
-        text = text[len(self._bom) :]
+        text = self._without_feeds(text[len(self._bom) :])
+        self._plain = LineIndex(source.text[: start + len(self._bom)] + text + source.text[end:])
         newline = source.lines.line_end
         indented = text[:1] in " \t"
         self._head = f"if 1:{newline}" if indented else ""
@@ -60,7 +64,21 @@ class Region:
             self._by_span.setdefault(span, []).append(node)
 
     def _column(self, line: int, column: int) -> int:
-        return column + 1 + (len(self._bom) if line == 1 else 0)
+        return column + 1 + self._feeds.get(line, 0) + (len(self._bom) if line == 1 else 0)
+
+    def _without_feeds(self, text: str) -> str:
+        """The text without form feeds at the start of lines, which libcst would lose; `_feeds` counts them."""
+        self._feeds: dict[int, int] = {}
+        if "\f" not in text:
+            return text
+        kept = []
+        inside = string_lines(text)
+        for number, line in enumerate(lines_of(text)):
+            rest = line if number in inside else line.lstrip("\f")
+            if rest != line:
+                self._feeds[self.first + number] = len(line) - len(rest)
+            kept.append(rest)
+        return "".join(kept)
 
     @classmethod
     def of(cls, source: Source, spans: Iterable[Span], *, whole: bool = False) -> Region | None:
@@ -106,7 +124,9 @@ class Region:
         self._changes.setdefault(node, []).append(how)
 
     def replace(self, node: cst.CSTNode, new: cst.CSTNode) -> None:
-        """Put another node in the place of a node."""
+        """Put another node in the place of a node. A statement keeps its semicolon."""
+        if isinstance(node, Small) and isinstance(new, Small):
+            new = new.with_changes(semicolon=node.semicolon)
         self.change(node, lambda _: new)
 
     def before(self, statement: Small | cst.BaseStatement, *new: str) -> None:
@@ -148,7 +168,13 @@ class Region:
         code = changed.code
         if not code.startswith(self._head):
             return None
-        return between(self.source, self.first, self.last, self._bom + code[len(self._head) :]) or None
+        start, end = self._plain.start(self.first), self._plain.start(self.last + 1)
+        made = changes(self._plain, start, end, self._bom + code[len(self._head) :])
+        return tuple(Edit(self._in_the_file(edit.span), edit.replacement) for edit in made) or None
+
+    def _in_the_file(self, span: Span) -> Span:
+        column = span.column + self._feeds.get(span.line, 0)
+        return Span(span.line, column, span.end_line, span.end_column + self._feeds.get(span.end_line, 0))
 
 
 def _is(node: cst.CSTNode, kind: Callable[..., Node]) -> TypeGuard[Node]:

@@ -244,7 +244,6 @@ def spelled_out(node: cst.AugAssign) -> cst.Assign:
     return cst.Assign(
         [target],
         cst.BinaryOperation(left, operator, parenthesized(node.value)),
-        semicolon=node.semicolon,
     )
 
 

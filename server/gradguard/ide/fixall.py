@@ -92,7 +92,7 @@ def difference(before: Source, cell: Cell, done: Fixed) -> Edits:
     from gradguard.fixes.edit import changes
 
     start, end = done.cell.stretch(done.source)
-    made = changes(before, *cell.stretch(before), done.source.text[start:end])
+    made = changes(before.lines, *cell.stretch(before), done.source.text[start:end])
     return tuple((edit.span, edit.replacement) for edit in made)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gradguard.source.piece import count_lines
-from gradguard.source.scan import string_end
+from gradguard.source.scan import string_lines
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|$)")
 _MAGIC = re.compile(r"(?P<indent>[ \t]*)(?:[%!]|\?{1,2}[\w%])")
@@ -23,7 +23,6 @@ _CELL_MAGIC = re.compile(r"%%(\w+)")
 _PYTHON_MAGICS = frozenset(
     ("time", "timeit", "capture", "prun", "memit", "mprun", "python", "python3", "pypy")
 )
-_TOKEN = re.compile(r"#[^\r\n]*|\"\"\"|'''|[\"']")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def plain(cell: str) -> str:
     magic = _CELL_MAGIC.match(cell.lstrip())
     if magic and magic.group(1) not in _PYTHON_MAGICS:
         return "".join("#" + _line_end(line) if line else line for line in _LINE.findall(cell))
-    inside = _string_lines(cell)
+    inside = string_lines(cell)
     out: list[str] = []
     continued = False
     for number, line in enumerate(_LINE.findall(cell)):
@@ -111,19 +110,6 @@ def _without_magic(text: str) -> str | None:
         return assigned.group("left") + "None"
     asked = _HELP.match(text)
     return asked.group("indent") + "pass" if asked else None
-
-
-def _string_lines(text: str) -> set[int]:
-    """Numbers (from 0) of lines that start inside a string."""
-    inside: set[int] = set()
-    at = 0
-    while (match := _TOKEN.search(text, at)) is not None:
-        at = match.end()
-        if not match.group().startswith("#"):
-            at = string_end(text, match.start(), match.group())
-            first = text.count("\n", 0, match.start())
-            inside.update(range(first + 1, first + 1 + text.count("\n", match.start(), at)))
-    return inside
 
 
 def _line_end(line: str) -> str:
