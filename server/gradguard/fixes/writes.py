@@ -259,7 +259,7 @@ def _target(name: str) -> cst.BaseAssignTargetExpression:
 
 
 def _clone_first(region: Region, statement: cst.BaseSmallStatement, name: str) -> tuple[Edit, ...] | None:
-    if not name:
+    if not name or not isinstance(expression(name), (cst.Name, cst.Attribute, cst.Subscript)):
         return None
     region.before(statement, f"{name} = {name}.clone()")
     return region.edits()

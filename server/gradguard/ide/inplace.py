@@ -129,27 +129,54 @@ def _augmented(source: Source, names: frozenset[str]) -> list[ast.AST]:
 
 def _undoing(node: ast.AST, source: Source, sharing: Sharing) -> FixPlan | None:
     span = source.span(node)
-    names = sorted(sharing.slots, key=len)
+    kind, name = "clone-before", None
     if isinstance(node, ast.AugAssign):
-        name = ast.unparse(node.target)
         if isinstance(node.target, (ast.Name, ast.Attribute)):
-            return FixPlan("out-of-place", "", Applicability.SAFE, span, (("name", name),))
-        root = next((slot for slot in names if name.startswith(slot)), "")
-        return FixPlan("clone-before", "", Applicability.SAFE, span, (("name", root),)) if root else None
-    if isinstance(node, ast.Assign):
-        target = next((t for t in node.targets if isinstance(t, ast.Subscript)), None)
-        root = ast.unparse(target.value) if target is not None else ""
-        return FixPlan("clone-before", "", Applicability.SAFE, span, (("name", root),)) if root else None
-    if isinstance(node, ast.Call):
+            kind, name = "out-of-place", ast.unparse(node.target)
+        else:
+            name, _ = _place_of(node.target, sharing.slots)
+    elif isinstance(node, ast.Assign):
+        target = next((each for each in node.targets if isinstance(each, ast.Subscript)), None)
+        name, _ = _place_of(target, sharing.slots) if target is not None else (None, False)
+    elif isinstance(node, ast.Call):
         if any(keyword.arg == "inplace" for keyword in node.keywords) and isinstance(
             node.func, ast.Attribute
         ):
             if node.func.attr[:1].isupper():
                 return FixPlan("drop-inplace", "", Applicability.SAFE, span)
-        local = [slot for slot in names if "^" not in slot]
-        name = local[0] if local else ""
-        return FixPlan("out-of-place", "", Applicability.SAFE, span, (("name", name),))
-    return None
+        found = [_place_of(each, sharing.slots) for each in _written(node)]
+        name, whole = next((each for each in found if each[0]), ("" if not sharing.slots else None, True))
+        kind = "out-of-place" if whole else kind
+    return FixPlan(kind, "", Applicability.SAFE, span, (("name", name),)) if name is not None else None
+
+
+def _written(call: ast.Call) -> Iterator[ast.expr]:
+    """What a call may write: `out=`, the receiver of its first method, its first argument."""
+    yield from (keyword.value for keyword in call.keywords if keyword.arg == "out")
+    root: ast.expr = call
+    while (
+        isinstance(root, ast.Call) and isinstance(root.func, ast.Attribute) and root.func.attr.endswith("_")
+    ):
+        root = root.func.value
+    if root is not call:
+        yield root
+    yield from call.args[:1]
+
+
+def _place_of(node: ast.expr, slots: frozenset[str]) -> tuple[str | None, bool]:
+    """The place that an expression names, or names a part or view of; whether it is all of it."""
+    whole = True
+    while True:
+        text = ast.unparse(node)
+        if text in slots:
+            return text, whole
+        if isinstance(node, (ast.Subscript, ast.Attribute)):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            return None, False
+        whole = False
 
 
 def _rebinds(node: ast.Assign) -> bool:
