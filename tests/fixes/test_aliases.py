@@ -58,6 +58,8 @@ SEEN = {
         "ys = [x.exp()]\nfor y, k in zip(ys, [1]):\n    y.mul_(2)\nys[0].sum().backward()"
     ),
     "einsum of one operand": "y = x.exp()\nt = torch.einsum(y, (1, 0))\ny[0] = 1\n(t.sum() + y.sum()).backward()",
+    "a tuple, which cannot take another": "pair = (x.exp(), 1)\npair[0].add_(1)\npair[0].sum().backward()",
+    "a tuple in a list, by an index": "pairs = [(x.exp(), 1)]\npairs[0][0][0] = 1\npairs[0][0].sum().backward()",
     "expanded memory": "y = x.exp()\nwide = y.expand(2, 3, 3)\ny.add_(1)\nwide.sum().backward()",
     "the module's input": (
         "act = nn.Sequential(nn.ReLU(inplace=True))\ny = x.exp()\nz = act(y)\n(y * z).sum().backward()"

@@ -65,6 +65,13 @@ def test_refused(why: str) -> None:
     assert offered(program(REFUSED[why])) == []
 
 
+def test_a_flag_that_is_given_is_left_alone() -> None:
+    head = "import torch\nfrom torch import nn\n\nx = torch.rand(3, requires_grad=True)\n"
+    for made in ("nn.Hardswish(False)", "nn.ReLU(inplace=False)", "nn.LeakyReLU(0.1, False)"):
+        body = f"act = {made}\ny = act(x * 2)\ny.sum().backward()\n"
+        assert inplace.rewrites(Source("p.py", head + body), EVERYWHERE) == []
+
+
 def test_an_argument_is_its_callers() -> None:
     source = Source(
         "p.py", "import torch\n\n\ndef f(y: torch.Tensor):\n    y = y * 2\n    y = y + 1\n    return y\n"

@@ -53,8 +53,10 @@ def candidates(source: Source, span: Span) -> Iterator[FixPlan]:
             yield FixPlan("make-in-place", f"Make `{name}` in place", Applicability.UNSAFE, source.span(node))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             row = ops.module(f"torch.nn.{node.func.attr}")
-            given = len(node.args) > 1 or any(keyword.arg in (None, "inplace") for keyword in node.keywords)
-            if row is not None and not given and any(param.name == "inplace" for param in row.init):
+            names = [param.name for param in row.init] if row is not None else []
+            at = names.index("inplace") if "inplace" in names else -1
+            given = len(node.args) > at or any(keyword.arg in (None, "inplace") for keyword in node.keywords)
+            if not given:
                 title = f"Make `{ast.unparse(node.func)}` work in place"
                 yield FixPlan("add-inplace", title, Applicability.UNSAFE, source.span(node))
 

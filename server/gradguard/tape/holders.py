@@ -218,13 +218,13 @@ class _Step:
         self.key = key
         self.kind = kind
 
-    def spelled(self) -> str:
-        """The path as the running function would write it."""
+    def spelled(self, *, inner: bool = False) -> str:
+        """The path as the running function would write it. An item of a tuple cannot be bound, what is in it may."""
         if self.around is None:
             return f"{self.kind}{self.key}"
-        path = self.around.spelled()
-        if self.kind == "[]":
-            return f"{path}[{self.key!r}]"
+        path = self.around.spelled(inner=True)
+        if self.kind in ("[]", "()"):
+            return f"{ELSEWHERE if self.kind == '()' and not inner else ''}{path}[{self.key!r}]"
         return f"{path}.{self.key}" if self.kind == "." else f"{ELSEWHERE}{path}"
 
 
@@ -326,7 +326,7 @@ def _parts(value: Value) -> Iterator[tuple[object, str, Value]]:
             yield name, ".", one
     elif isinstance(value, (ListV, TupleV)):
         for index, one in enumerate(value.items):
-            yield index, "[]", one
+            yield index, "()" if isinstance(value, TupleV) else "[]", one
     elif isinstance(value, DictV):
         for key, one in value.items.values():
             yield key, "[]", one
