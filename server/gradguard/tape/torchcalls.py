@@ -115,8 +115,8 @@ def setitem(
         place,
         (owner, *sources),
         certain=needs is True,
-        # A copy into a view leaves a node on its base that the first backward empties.
-        frees=True,
+        # A copy into a view leaves a node on its base that the first backward empties; `x[:]` is no view but `x`.
+        frees=True if indices or not _may_be_all(node.slice) else None,
     )
     if indices:
         for index in indices:
@@ -129,6 +129,15 @@ def setitem(
                 expr=node.slice,
             )
     machine.rebase(run, owner, recorded)
+
+
+def _may_be_all(index: ast.expr) -> bool:
+    """Whether an index may take all of a tensor, which torch then writes directly: `x[...]`, `x[:]`."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return all(
+        isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is ...)
+        for part in parts
+    )
 
 
 def array_write(run: Run, frame: Frame, array: ArrayV, node: ast.AST, op: str) -> None:
