@@ -126,3 +126,36 @@ def test_what_nobody_asks_for_is_not_run() -> None:
         "/w/main.py": "import torch\nfrom lib import spoil\n" + USE.format(call="spoil(x)"),
     }
     assert found(files) == [("/w/lib.py", 7)]
+
+
+def test_what_is_there_for_type_checkers_only_does_not_run() -> None:
+    files = {
+        "/w/lib.py": SPOILS,
+        "/w/main.py": """\
+import torch
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lib import spoil
+else:
+    spoil = torch.clone
+
+x = torch.rand(3, requires_grad=True)
+spoil(x).sum().backward()
+""",
+    }
+    assert found(files) == []
+
+
+def test_imports_that_never_end_are_told() -> None:
+    deep = 40
+    files = {
+        f"/w/m{n}.py": f"from m{n + 1} import Base as Other\nclass Base(Other):\n    pass\n"
+        for n in range(deep)
+    }
+    files[f"/w/m{deep}.py"] = "class Base:\n    pass\n"
+    files["/w/main.py"] = "import torch\nfrom m0 import Base\nmade = Base()\n"
+    workspace = ReadingWorkspace(files.__contains__, files.get)
+    source = Source("/w/main.py", files["/w/main.py"])
+    limits = [limit.message for limit in analyse(source, table.load(None), workspace).limits]
+    assert limits == ["imported modules are read in part: nested too deeply"]

@@ -20,9 +20,16 @@ from gradguard.tape.values import External, ImportV, ModuleV, TorchName, Value
 
 _CALLS_TORCH = re.compile(r"^(?:torch\.[\w.]+|set_grad_enabled|inference_mode)\(", re.MULTILINE)
 
+_TAKES_ALL = re.compile(r"^\s*from .* import \*", re.MULTILINE)
+
 _MISSING: Any = object()
 
 _BUILTINS = frozenset(dir(builtins))
+
+MAX_NESTED = 12
+"""Modules that may be loading at once, each for the one before."""
+MAX_STARS = 32
+"""Modules that are looked through for a name that came with `*`."""
 
 
 def import_names(run: Run, frame: Frame, node: ast.Import) -> None:
@@ -91,10 +98,14 @@ def member(run: Run, namespace: Namespace, name: str) -> Value:
 def loaded(run: Run, namespace: Namespace) -> dict[str, Value]:
     """Globals of a module, its top level having run."""
     if not namespace.ran:
+        owner = run.library or run
+        if owner.loading >= MAX_NESTED:
+            run.limits["imported modules are read in part: nested too deeply"] = None
+            return namespace.variables
         namespace.ran = True
-        _load(run.library or run, namespace)
+        _load(owner, namespace)
     if namespace.partly:
-        run.limits[f"`{namespace.name}` is read in part: {namespace.partly}"] = None
+        run.limits[f"imported modules are read in part: {namespace.partly}"] = None
     run.devices |= namespace.devices
     return namespace.variables
 
@@ -122,7 +133,7 @@ def _member(run: Run, namespace: Namespace, name: str, asked: set[int]) -> Value
 
 
 def _starred(run: Run, namespace: Namespace, name: str, asked: set[int]) -> Value:
-    if id(namespace) in asked or name.startswith("_") or name in namespace.absent:
+    if id(namespace) in asked or name.startswith("_") or name in namespace.absent or len(asked) > MAX_STARS:
         return _MISSING
     asked.add(id(namespace))
     for star in reversed(namespace.stars):
@@ -140,7 +151,7 @@ def _may_have(run: Run, namespace: Namespace, name: str) -> bool:
     if name in _BUILTINS:
         return re.search(rf"^(?:(?:async )?def|class) {name}\b|^{name} *[:=]", text, re.MULTILINE) is not None
     # What a module takes with `*` in its turn is not in its text.
-    return name in text or bool(re.search(r"^from .* import \*", text, re.MULTILINE))
+    return re.search(rf"\b{name}\b", text) is not None or _TAKES_ALL.search(text) is not None
 
 
 def _module(run: Run, name: str, level: int, frame: Frame) -> Value:
@@ -192,7 +203,7 @@ def _load(run: Run, namespace: Namespace) -> None:
     except (PyRaise, PathEnd):
         pass
     except BudgetExceeded:
-        namespace.partly = "its top level needs more steps than the budget allows"
+        namespace.partly = "a top level needs more steps than the budget allows"
     except RecursionError:
         namespace.partly = "nested too deeply"
     finally:

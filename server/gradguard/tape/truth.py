@@ -9,7 +9,7 @@ from gradguard.tape import reads
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
-from gradguard.tape.values import ArrayV, DictV, ListV, Sym, TupleV, Value
+from gradguard.tape.values import ArrayV, DictV, External, ListV, Sym, TupleV, Value
 
 
 def key_of(value: Value) -> Hashable:
@@ -27,6 +27,11 @@ def key_of(value: Value) -> Hashable:
 
 def known_truth(value: Value) -> bool | None:
     """Truth without asking anybody; None when it depends."""
+    if isinstance(value, External) and value.path in (
+        "typing.TYPE_CHECKING",
+        "typing_extensions.TYPE_CHECKING",
+    ):
+        return False
     if isinstance(value, (Sym, Tensor, ArrayV)):
         return None
     if isinstance(value, ListV):
