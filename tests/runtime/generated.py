@@ -99,15 +99,18 @@ def _compared(text: str, wanted: set[tuple[int, str]], lines: bool) -> tuple[str
 
 def _right_lines(text: str, verdict: Any, named: set[int]) -> set[int]:
     """Lines on which a finding is right; empty if there is no second opinion."""
-    from tests.fuzz.culprit import culprits
+    from tests.fuzz.culprit import culprits, needed
     from tests.fuzz.verdict import TooLong
 
     if verdict.rule in ("GG203", "GG205"):
         # The related places name the backward; the finding stands where a tensor is carried over or cut.
         return set()
     try:
-        # No one line may be the fault alone: without all the named ones the error goes.
-        return set() if _gone_without(text, verdict, named) else culprits(text, verdict)
+        # No one line may be the fault alone: without all the named ones the error goes, or one of them must be there
+        # for it.
+        if _gone_without(text, verdict, named) or needed(text, verdict, named):
+            return set()
+        return culprits(text, verdict)
     except TooLong:
         # A variant of the program has no end, or the machine is busy.
         return set()

@@ -39,6 +39,8 @@ class Findings:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, int, str], Finding] = {}
+        # The same place is often reported in every pass, and to locate it takes long.
+        self._told: set[tuple[Where, str]] = set()
 
     def add(
         self,
@@ -50,6 +52,9 @@ class Findings:
         notes: Iterable[str] = (),
     ) -> bool:
         """Whether this is the first finding of its code at its line; places that are unknown are left out."""
+        if (where, code) in self._told:
+            return False
+        self._told.add((where, code))
         placed = _locate(where)
         if placed is None:
             return False

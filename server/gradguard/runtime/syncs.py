@@ -6,6 +6,7 @@ filters nor records of warnings of the program see them. Once the program sets t
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
 from collections.abc import Callable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 MESSAGE = "called a synchronizing CUDA operation"
 FILTERING = ("filterwarnings", "simplefilter", "resetwarnings")
-DISPATCH = Watch.__torch_dispatch__.__code__
+DISPATCH = inspect.unwrap(Watch.__torch_dispatch__).__code__
 
 
 class Syncs:
