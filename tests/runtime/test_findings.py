@@ -24,6 +24,41 @@ PROGRAMS: dict[str, tuple[str, str, set[tuple[int, str]]]] = {
         "ok",
         set(),
     ),
+    "NumPy writes what a write through a view saved": (
+        "x = torch.rand(3, 3, requires_grad=True)\nw = 2 * x\nw[:, 0].exp_()\na = w.detach().numpy()\na[...] = 0\n"
+        "w.sum().backward()\n",
+        "silent",
+        {(5, "GG105")},
+    ),
+    "NumPy writes beside what a write through a view saved": (
+        "x = torch.rand(3, 3, requires_grad=True)\nw = 2 * x\nw[:, 0].exp_()\na = w.detach().numpy()\na[:, 1] = 0\n"
+        "w.sum().backward()\n",
+        "ok",
+        set(),
+    ),
+    "NumPy writes what a write through a view did not save": (
+        "x = torch.rand(3, 3, requires_grad=True)\nw = 2 * x\nw[:, 0] = x[0]\nw[0].mul_(3)\na = w.detach().numpy()\n"
+        "a[...] = 0\nw.sum().backward()\n",
+        "ok",
+        set(),
+    ),
+    "operand of a write through a view written behind the counter": (
+        "x = torch.rand(3, 3, requires_grad=True)\nf = torch.rand(3)\nw = 2 * x\nw[0].mul_(f)\nf.data.add_(1)\n"
+        "w.sum().backward()\n",
+        "silent",
+        {(5, "GG105")},
+    ),
+    "view that is its own operand": (
+        "x = torch.rand(3, 3, requires_grad=True)\nw = 2 * x\nv = w[0]\nv /= v\nw.sum().backward()\n",
+        "raises",
+        {(4, "GG101")},
+    ),
+    "operand of a write through a view written": (
+        "x = torch.rand(3, 3, requires_grad=True)\nf = torch.rand(3)\nw = 2 * x\nw[0].mul_(f)\nf.add_(1)\n"
+        "w.sum().backward()\n",
+        "raises",
+        {(5, "GG101")},
+    ),
     "data replaced by equal values": (
         "x = torch.rand(3, requires_grad=True)\ny = x * x\nx.data = x.detach().clone()\ny.sum().backward()\n",
         "ok",

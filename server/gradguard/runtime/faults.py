@@ -106,14 +106,7 @@ class Faults:
             record = record_of(node)
             if record is not None and record.stale_at_birth and not record.released:
                 told = True
-                self.session.findings.add(
-                    "GG101",
-                    record.site.inner,
-                    f"In-place `{record.op}` overwrites an operand that it must itself save for backward.",
-                    Severity.ERROR,
-                    [(call.site.inner, "this backward still needs it")],
-                    (f"torch: {text}",),
-                )
+                self._report_own_operand(call, record, text)
         told = told or self._stale_out_of_sight(call, roots, text)
         if not told:
             self.session.findings.add(
@@ -130,17 +123,26 @@ class Faults:
         told = False
         for node in _nodes(roots):
             record = record_of(node)
-            if record is None or not record.hidden:
+            if record is None or record.hidden is None:
                 continue
-            later = [
-                w
-                for w in self.session.tape.recent
-                if w.sequence > record.sequence and w.storage in record.hidden
-            ]
-            for write in distinct(later):
+            if record.hidden.own_operand:
                 told = True
-                self._report_write(call, record, write, text)
+                self._report_own_operand(call, record, text)
+            for entry in record.hidden.entries:
+                for write in distinct([w for w in entry.writes if w.kind != "replaced"]):
+                    told = True
+                    self._report_write(call, record, write, text)
         return told
+
+    def _report_own_operand(self, call: Call, record: Record, text: str) -> None:
+        self.session.findings.add(
+            "GG101",
+            record.site.inner,
+            f"In-place `{record.op}` overwrites an operand that it must itself save for backward.",
+            Severity.ERROR,
+            [(call.site.inner, "this backward still needs it")],
+            (f"torch: {text}",),
+        )
 
     def _entries(self, roots: Any) -> list[tuple[Any, Saved]]:
         found: list[tuple[Any, Saved]] = []
@@ -292,7 +294,7 @@ def _nodes(roots: Any) -> list[Any]:
 
 
 def _is_stale(node: Any, entry: Saved) -> bool:
-    if entry.record.hooked:
+    if entry.record.hooked or not entry.attribute:
         return False
     try:
         saved_value(node, entry)

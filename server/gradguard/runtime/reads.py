@@ -28,7 +28,7 @@ CHECKED_ON_CPU = {"one_hot"}
 # Frames between an operator and the code that called it.
 BETWEEN = tuple(
     os.path.join(*path)
-    for path in (("gradguard", "runtime", "watch.py"), ("gradguard", "runtime", "patches.py"), ("torch", "_compile.py"),
+    for path in (("gradguard", "runtime", "watch.py"), ("gradguard", "runtime", "patches.py"), ("torch", "_compile.py"), ("torch", "_ops.py"),
                  ("torch", "_dynamo", "eval_frame.py"))
 )  # fmt: skip
 DEVICE = re.compile(r"\b(cuda|mps|xpu|npu|hpu|tpu|xla|accelerator|device|accelerate|fabric)\b", re.IGNORECASE)

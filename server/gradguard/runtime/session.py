@@ -275,6 +275,7 @@ class Session:
         records = call.records
         self.growth.see_retained(call)
         self.functions.after_backward()
+        self.silent_writes.after_backward(call, error)
         if error is not None:
             call.failed = True
             with self.silenced():

@@ -35,6 +35,8 @@ class SilentWrites:
         self.exported = False
         self.shared: dict[int, int] = {}
         self.sampled = False
+        # Whether a write was counted cannot be seen for what was saved out of sight: if so, backward raises.
+        self._unless_it_raises: list[tuple[Call, Saved]] = []
 
     def see_saved(self, node: Any, record: Record) -> None:
         """A new record: takes the values of what lies in memory that NumPy can write."""
@@ -93,6 +95,9 @@ class SilentWrites:
             if view.numel() > MOST_ELEMENTS:
                 self.sampled = True
         self.session.tape.suspects[id(entry)] = entry
+        if not entry.attribute:
+            # Nothing else tells of the memory.
+            entry.owner = view
         if watch and not self.session.light:
             # The node holds the memory for as long as this view is kept.
             entry.owner = view
@@ -132,10 +137,22 @@ class SilentWrites:
             value = saved_value(node, entry)
         except RuntimeError:
             return
+        if value is None:
+            return
         if entry.snapshot is not None:
             with self.session.silenced(), torch.no_grad():
                 same = _same(_sample(value.detach(), MOST_ELEMENTS), entry.snapshot.to(value.device))
-            if not same:
+            if not same and entry.attribute:
+                self._report(call, entry)
+            elif not same:
+                self._unless_it_raises.append((call, entry))
+
+    def after_backward(self, call: Call, error: BaseException | None) -> None:
+        """The backward that `check` looked forward to has ended."""
+        waiting = [entry for asked, entry in self._unless_it_raises if asked is call]
+        if waiting:
+            self._unless_it_raises = [pair for pair in self._unless_it_raises if pair[0] is not call]
+            for entry in waiting if error is None else ():
                 self._report(call, entry)
 
     def _report(self, call: Call, entry: Saved) -> None:

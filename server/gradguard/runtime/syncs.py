@@ -97,9 +97,8 @@ class Syncs:
         at: FrameType | None = frame
         while at is not None and at.f_code is not DISPATCH:
             at = at.f_back
-        plan = at.f_locals.get("plan") if at is not None else None
+        func = at.f_locals.get("func") if at is not None else None
         # Above the dispatch stands the code that called the operator.
         above = at.f_back if at is not None else None
-        self.session.reads.count(
-            "a wait for CUDA" if plan is None else f"aten::{plan.name}", False, above or frame
-        )
+        what = "a wait for CUDA" if func is None else func._schema.name
+        self.session.reads.count(what, False, above or frame)

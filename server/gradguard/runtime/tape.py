@@ -8,22 +8,24 @@ a node or a tensor, so memory is freed exactly when it would be without the moni
 from __future__ import annotations
 
 import weakref
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from gradguard.runtime.frames import Site
 
+if TYPE_CHECKING:
+    from gradguard.runtime.hidden import Hidden
+
 KEY = "gradguard"
-RECENT_WRITES = 20_000
 # Attributes that hold a result of the op itself.
 RESULTS = {"_saved_result", "_saved_output", "_saved_out"}
 
 
 class Saved:
-    """One tensor a node saved: which attribute, which memory, at which version.
+    """One tensor a node saved: which attribute (empty if out of sight), which memory, at which version.
 
     writes: later writes to that memory while the node still needed it. snapshot: values before the first write
     that the version counter may not have seen, None if there was none. owner: a view of the
@@ -49,8 +51,9 @@ class Saved:
         "writes",
     )
 
-    def __init__(self, record: Record, attribute: str, index: int, tensor: Any) -> None:
-        self.record = record
+    def __init__(self, record: Record | None, attribute: str, index: int, tensor: Any) -> None:
+        if record is not None:
+            self.record: Record = record
         self.attribute = attribute
         self.result = attribute in RESULTS
         self.index = index
@@ -88,7 +91,7 @@ class Write:
 class Record:
     """One node: which op made it, where, what it saved, and which backward ran it.
 
-    hidden: memory that the op may have saved out of sight, as a write through a view does in the base's node.
+    hidden: what a write through a view may have saved out of sight; this is the node of the base.
     version: that of the result if it is a view, else -1.
     """
 
@@ -124,7 +127,7 @@ class Record:
         self.released = False
         self.alive = True
         self.stale_at_birth = False
-        self.hidden: tuple[int, ...] = ()
+        self.hidden: Hidden | None = None
         self.version = -1
 
     def result(self) -> Any:
@@ -170,7 +173,6 @@ class Tape:
         self.live_bytes = 0
         self.by_storage: dict[int, list[Saved]] = defaultdict(list)
         self.alive_per_pulse: Counter[int] = Counter()
-        self.recent: deque[Write] = deque(maxlen=RECENT_WRITES)
         self.suspects: dict[int, Saved] = {}
         self.roots: dict[int, RootUse] = {}
         self._names: dict[type, tuple[str, ...]] = {}
@@ -231,6 +233,14 @@ class Tape:
             if not entry.leaf:
                 record.bytes += entry.size
         self.live_bytes += record.bytes
+
+    def see_hidden(self, record: Record, hidden: Hidden) -> None:
+        """What a new node may have saved out of sight."""
+        record.hidden = hidden
+        for entry in hidden.entries:
+            entry.record = record
+            self.by_storage[entry.storage].append(entry)
+        record.saved += hidden.entries
 
     def saved_names(self, node: Any) -> tuple[str, ...]:
         """Attributes of the node that may hold saved tensors."""
@@ -344,6 +354,12 @@ def record_of(node: Any) -> Record | None:
 
 
 def saved_value(node: Any, entry: Saved) -> Any:
-    """The tensor a node saved. Raises RuntimeError as torch does: modified in place, or freed."""
+    """The tensor a node saved; None if it is out of sight, and not sure to be saved or not held.
+
+    Raises RuntimeError as torch does: modified in place, or freed.
+    """
+    if not entry.attribute:
+        hidden = entry.record.hidden
+        return entry.owner if hidden is not None and hidden.known else None
     value = getattr(node, entry.attribute)
     return value if entry.index < 0 else value[entry.index]

@@ -17,8 +17,9 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 
 from gradguard.runtime import plans
 from gradguard.runtime.frames import Site
+from gradguard.runtime.hidden import Hidden, hidden_by
 from gradguard.runtime.plans import Plan, plan_for
-from gradguard.runtime.tape import Write, node_of, storage_of
+from gradguard.runtime.tape import node_of, storage_of
 
 if TYPE_CHECKING:
     from gradguard.runtime.session import Session, Step
@@ -60,8 +61,8 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
         self.steps: list[Step] = []
         self.plans: dict[Any, Plan] = {}
         self.pending: list[tuple[weakref.ref[Any], Site, str, bool]] = []
-        # Memory of the arguments of a write through a view, by the base that gets the new node.
-        self.hidden: dict[int, tuple[int, ...]] = {}
+        # Writes through a view, by the base that gets the new node.
+        self.hidden: dict[int, Hidden] = {}
 
     def start(self) -> None:
         if not self.on:
@@ -109,7 +110,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
         if plan is not None and plan.uncounted:
             _increment_version([t for t in args[0] if not t.is_inference()])
         if note is not None and plan is not None:
-            self._after(plan, note, args, result)
+            self._after(plan, note, func, args, kwargs or {}, result)
         return result
 
     def _before(self, plan: Plan, args: Any, kwargs: dict[str, Any]) -> tuple[Site, bool] | None:
@@ -159,7 +160,9 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
                         return True
         return False
 
-    def _after(self, plan: Plan, note: tuple[Site, bool], args: Any, result: Any) -> None:
+    def _after(
+        self, plan: Plan, note: tuple[Site, bool], func: Any, args: Any, kwargs: dict[str, Any], result: Any
+    ) -> None:
         site, hooked = note
         pending = self.pending
         name = plan.name
@@ -175,7 +178,11 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
                 # A write through a view gives the base a new node.
                 base = target._base
                 pending.append((weakref.ref(base), site, name, hooked))
-                self.hidden[id(base)] = tuple(storage_of(a) for a in args if isinstance(a, Tensor))
+                if not index and not hooked:
+                    with self.session.looking():
+                        behind = hidden_by(func, args, kwargs)
+                        if behind is not None:
+                            self.hidden[id(base)] = behind
 
     def _flush(self) -> None:
         pending, self.pending = self.pending, []
@@ -191,9 +198,11 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
             made = record(node, site, name, out, hooked)
             if made is None:
                 continue
-            made.hidden = hidden.get(id(out), ())
             if made.saved:
                 self.session.silent_writes.see_saved(node, made)
+            behind = hidden.get(id(out))
+            if behind is not None:
+                self.session.tape.see_hidden(made, behind)
 
     def _see_writes(
         self, plan: Plan, args: Any, kwargs: dict[str, Any], site: Site, frame: FrameType
@@ -209,10 +218,8 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
             if not entries and not self.depth:
                 if not _is_grad_enabled():
                     session.functions.see_forward_write(target, plan, frame)
-                tape.recent.append(Write(tape.tick(), site, plan.name, "inplace", storage))
                 continue
             write = session.writers.describe(plan, target, storage, site, frame)
-            tape.recent.append(write)
             if self.depth:
                 session.functions.see_engine_write(write, target, frame)
             for entry in list(entries or ()):
