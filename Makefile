@@ -50,10 +50,11 @@ generated: $(DEV)  ## write the generated parts of the documentation and of pack
 	$(PY) -m docs.generate
 	$(PY) client/scripts/settings.py
 
-fuzz: $(DEV)  ## random programs, run by torch and read by the checker (FUZZ and FIXES pass options); random editing
+fuzz: $(DEV)  ## random programs, run by torch, read, fixed and monitored (FUZZ, FIXES, MONITOR pass options); random editing
 	$(PY) -m tests.fuzz.run --loops 200 --reads 200 --cuts 200 $(FUZZ)
 	$(PY) -m tests.fixes $(FIXES)
 	$(PY) -m tests.fixes --in-place $(FIXES)
+	$(PY) -m tests.runtime $(MONITOR)
 	GRADGUARD_FUZZ=1000 $(PY) -m pytest -q tests/source -k prefix
 	GRADGUARD_FUZZ=20 $(PY) -m pytest -q -s tests/lsp/test_edits.py tests/lsp/test_protocol.py tests/tape/test_reuse.py
 

@@ -12,11 +12,10 @@ import random
 import re
 import types
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import (
     AbstractContextManager,
     ExitStack,
-    contextmanager,
     nullcontext,
     redirect_stderr,
     redirect_stdout,
@@ -38,7 +37,7 @@ from gradguard.source.text import Source
 from tests.fixes.outcomes import Outcome, Rewrite
 from tests.fuzz.verdict import TooLong, time_limit
 from tests.oracle.judging import relative_gap, tolerance
-from tests.oracle.programs import as_array, cloned_saves, reachable_leaves
+from tests.oracle.programs import Gradients, as_array, cloned_saves, gradients_recorded
 
 PATH = "program.py"
 SECONDS = 20.0
@@ -59,7 +58,7 @@ class Ran:
 
 def run(code: str, *, cloned: bool = False, seconds: float = SECONDS) -> Ran:
     """One run in this process."""
-    ran = Ran()
+    ran, gradients = Ran(), Gradients()
     main = types.ModuleType("__main__")
     torch.manual_seed(0)
     random.seed(0)
@@ -74,7 +73,7 @@ def run(code: str, *, cloned: bool = False, seconds: float = SECONDS) -> Ran:
         warnings.simplefilter("ignore")
         try:
             compiled = compile(code, PATH, "exec")
-            with _recorded(ran), saves:
+            with gradients_recorded(gradients), saves:
                 exec(compiled, main.__dict__)
         except TooLong:
             ran.error = "no end"
@@ -82,6 +81,7 @@ def run(code: str, *, cloned: bool = False, seconds: float = SECONDS) -> Ran:
             ran.error = f"{type(error).__name__}: {error}"
         finally:
             torch.set_grad_enabled(True)
+    ran.roots, ran.gradients = gradients.roots, gradients.calls
     # Whether a printed tensor has a graph is not one of its values.
     ran.printed = re.sub(r",\s+(grad_fn=<\w+>|requires_grad=True)", "", output.getvalue())
     for name, value in main.__dict__.items():
@@ -101,29 +101,6 @@ def run(code: str, *, cloned: bool = False, seconds: float = SECONDS) -> Ran:
 
 def _number(value: Any) -> Any:
     return as_array(value) if isinstance(value, torch.Tensor) else numpy.array(value)
-
-
-@contextmanager
-def _recorded(ran: Ran) -> Iterator[None]:
-    backward, grad = torch.autograd.backward, torch.autograd.grad
-
-    def recording_backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
-        leaves = reachable_leaves(tensors)
-        roots = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
-        backward(tensors, *args, **kwargs)
-        ran.roots.extend(as_array(root) for root in roots)
-        ran.gradients.append([as_array(leaf.grad) for leaf in leaves if leaf.grad is not None])
-
-    def recording_grad(*args: Any, **kwargs: Any) -> Any:
-        result = grad(*args, **kwargs)
-        ran.gradients.append([as_array(g) for g in result if g is not None])
-        return result
-
-    torch.autograd.backward, torch.autograd.grad = recording_backward, recording_grad
-    try:
-        yield
-    finally:
-        torch.autograd.backward, torch.autograd.grad = backward, grad
 
 
 def differences(right: Ran, got: Ran, *, calls_differ: bool = False) -> list[str]:

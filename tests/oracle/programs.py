@@ -10,7 +10,7 @@ import tempfile
 import traceback
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,9 +41,14 @@ class Ran:
 
 @dataclass(slots=True)
 class Gradients:
-    """Gradients as numpy arrays, in the order in which the program obtained them: (what, array)."""
+    """Gradients as numpy arrays, in the order in which the program obtained them: (what, array).
+
+    calls has those of each call together, without what has none; roots is what the backwards began with.
+    """
 
     found: list[tuple[str, Any]] = field(default_factory=list)
+    calls: list[list[Any]] = field(default_factory=list)
+    roots: list[Any] = field(default_factory=list)
     caught: list[Raised] = field(default_factory=list)
 
 
@@ -125,6 +130,11 @@ def gradients_recorded(into: Gradients) -> Iterator[None]:
     """Records what every backward and grad call gave to the leaves it can reach."""
     backward, grad = torch.autograd.backward, torch.autograd.grad
 
+    def note(what: str, gradients: Sequence[Any]) -> None:
+        arrays = [as_array(gradient) for gradient in gradients]
+        into.found.extend((f"{what} {i}", array) for i, array in enumerate(arrays))
+        into.calls.append([array for array in arrays if array is not None])
+
     def recording_backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
         leaves = reachable_leaves(tensors)
         call = f"backward {len(into.found)}"
@@ -133,7 +143,8 @@ def gradients_recorded(into: Gradients) -> Iterator[None]:
         except BaseException as error:
             into.caught.append(describe(error, sys.argv[0]))
             raise
-        into.found.extend((f"{call} leaf {i}", as_array(leaf.grad)) for i, leaf in enumerate(leaves))
+        into.roots.extend(map(as_array, [tensors] if isinstance(tensors, torch.Tensor) else tensors))
+        note(f"{call} leaf", [leaf.grad for leaf in leaves])
 
     def recording_grad(*args: Any, **kwargs: Any) -> Any:
         call = f"grad {len(into.found)}"
@@ -142,7 +153,7 @@ def gradients_recorded(into: Gradients) -> Iterator[None]:
         except BaseException as error:
             into.caught.append(describe(error, sys.argv[0]))
             raise
-        into.found.extend((f"{call} result {i}", as_array(g)) for i, g in enumerate(result))
+        note(f"{call} result", result)
         return result
 
     torch.autograd.backward, torch.autograd.grad = recording_backward, recording_grad

@@ -31,7 +31,8 @@ def html_report(report: RunReport, root: Path) -> str:
         "<meta name=viewport content='width=device-width'>",
         f"<style>{STYLE}</style><h1>gradguard run</h1>",
         f"<p><code>{escape(' '.join(report.command))}</code><br>torch {escape(report.torch)}, "
-        f"{report.costs.operators:,} operators watched in {report.costs.seconds:.2f} s"
+        f"{report.costs.operators:,} operators watched in {report.costs.seconds:.2f} s, "
+        f"{report.costs.own_seconds:.2f} s of them spent by the monitor"
         f"{', light mode' if report.costs.light else ''}</p>",
         f"<h2>Findings ({len(report.findings)})</h2>",
     ]
@@ -39,7 +40,8 @@ def html_report(report: RunReport, root: Path) -> str:
         parts.append("<p>Nothing found.</p>")
     for finding in report.findings:
         parts.append(
-            f"<section class='finding {finding.severity.value}'><h3>{finding.code} {escape(finding.name)}</h3>"
+            f"<section class='finding {finding.severity.value}'><h3>{finding.code} {escape(finding.name)} "
+            f"<small>{finding.severity.value}</small></h3>"
             f"<p>{escape(finding.message)}</p>{_source(finding.path, finding.span.line, root)}"
         )
         for related in finding.related:

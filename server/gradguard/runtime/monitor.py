@@ -14,7 +14,8 @@ from gradguard.runtime.session import Session
 class Monitor:
     """Watches the torch operations of its block. `findings` and `limits` are filled when the block ends.
 
-    Exceptions of the block pass through unchanged.
+    Exceptions of the block pass through unchanged. An error that a statement raises and the block itself catches is seen
+    by `gradguard run` only; errors of backward are seen in any case.
     """
 
     def __init__(self, light: bool = False) -> None:

@@ -1,7 +1,8 @@
 """The dispatch mode that sees every operator of the watched code.
 
 It runs below autograd, so grad mode, version counters and saved tensors are what they would be without it. It
-keeps no tensor: results are remembered weakly until the next operator, when autograd has given them their node.
+keeps no tensor: results are remembered weakly until the next operator, when autograd has given them their node. The one
+thing that shows: below a mode torch makes the view of a `reshape` by `view`, and names that in its errors.
 """
 
 from __future__ import annotations
