@@ -175,7 +175,9 @@ def _reasons(run: Run, tensor: Tensor) -> Iterator[str]:
         return
     if run.modes.grad is not True or run.modes.inference:
         yield "no-grad"
-    if tensor.leaf is True or (tensor.leaf is None and tensor.node is None):
+    # What may be a view may as well be the tensor itself (`atleast_2d`).
+    itself = tensor.base is not None and tensor.base.leaf is not False and not tensor.alias_sure
+    if tensor.leaf is True or (tensor.leaf is None and tensor.node is None) or itself:
         yield "leaf"
 
 
