@@ -41,6 +41,9 @@ def detach(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
         found = [node for node in found if any(each and _mentions(node, each) for each in fed)]
         if "" in fed:
             return None  # one of the terms is it, and nobody knows which
+    if data.get("inside"):
+        # Parts of a display are tensors; anything else that the statement stores is something around one.
+        found = [part for part in found if isinstance(region.parent(part), (cst.Element, cst.DictElement))]
     if not found:
         return None
     for node in found:
@@ -69,7 +72,11 @@ def detached(node: cst.BaseExpression, *, many: bool = False) -> cst.BaseExpress
 
 def _kept(statement: cst.BaseSmallStatement, name: str, *, accumulate: bool) -> list[cst.BaseExpression]:
     if isinstance(statement, cst.AugAssign):
-        return _terms(statement.value, text_of(statement.target)) if accumulate else [statement.value]
+        return (
+            _terms(statement.value, text_of(statement.target))
+            if accumulate
+            else _elements(statement.value, name)
+        )
     if isinstance(statement, cst.Assign):
         targets = [text_of(target.target) for target in statement.targets]
         if accumulate and any(_mentions(statement.value, target) for target in targets):
@@ -89,13 +96,24 @@ def _kept(statement: cst.BaseSmallStatement, name: str, *, accumulate: bool) -> 
 
 def _elements(value: cst.BaseExpression, name: str) -> list[cst.BaseExpression]:
     """The value, or those parts of a display that carry the graph."""
-    if not isinstance(value, (cst.Tuple, cst.List, cst.Set, cst.Dict)):
+    if isinstance(value, cst.BinaryOperation) and any(
+        isinstance(s, _DISPLAYS) for s in (value.left, value.right)
+    ):
+        # `losses + [loss]`: what one side adds.
+        sides = [side for side in (value.left, value.right) if isinstance(side, _DISPLAYS)]
+        return [part for side in sides for part in _elements(side, name)]
+    if not isinstance(value, _DISPLAYS):
         # Another name than the tensor's own holds something that contains it.
         contains = isinstance(value, (cst.Name, cst.Attribute)) and text_of(value) != name
         return [] if _literal(value) or contains else [value]
     parts = [element.value for element in value.elements]
     exact = [part for part in parts if text_of(part) == name]
-    return exact or [part for part in parts if name and _mentions(part, name) and not _literal(part)]
+    near = exact or [part for part in parts if name and _mentions(part, name) and not _literal(part)]
+    only = len(parts) == 1 and not isinstance(parts[0], (*_DISPLAYS, cst.Name, cst.Lambda))
+    return near or ([parts[0]] if only and not _literal(parts[0]) else [])
+
+
+_DISPLAYS = (cst.Tuple, cst.List, cst.Set, cst.Dict)
 
 
 def _terms(value: cst.BaseExpression, target: str) -> list[cst.BaseExpression]:

@@ -27,6 +27,7 @@ def render(context: Context, event: Event) -> Finding | None:
             how="store",
             name=event.text,
             **({"many": "1"} if event.many else {}),
+            **({"inside": "1"} if event.inside else {}),
         ),
     )
 

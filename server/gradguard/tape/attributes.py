@@ -332,7 +332,7 @@ def put(
             held.memory.kept = place
     elif isinstance(held, (ListV, TupleV, DictV)):
         for tensor in tensors_in(held):
-            machine.stored(run, tensor, place, tensor.bound_name)
+            machine.stored(run, tensor, place, tensor.bound_name, inside=True)
     if isinstance(owner, Instance):
         old = owner.attributes.get(name)
         owner.attributes[name] = value

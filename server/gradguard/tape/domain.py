@@ -204,6 +204,7 @@ class Tensor:
         "shape",
         "source",
         "stored_at",
+        "stored_inside",
         "strides",
         "sure",
         "view_op",
@@ -255,6 +256,8 @@ class Tensor:
         self.from_numpy = False
         self.stored_at: Place | None = None
         """The statement that put it into a container."""
+        self.stored_inside = False
+        """What that statement stored is not the tensor itself but something that holds it."""
         self.cuts: frozenset[Cut] = NO_CUTS
         """Where its value came from a graph that was cut off."""
         self.retains_grad = False

@@ -161,6 +161,8 @@ class GraphKept(Event):
     statement: ast.stmt | None = None
     many: bool = False
     """`text` names a tuple of tensors."""
+    inside: bool = False
+    """What the statement stores is not the tensor itself but something that holds it."""
     trained: bool = False
     """A backward of the same iteration goes through the kept value itself."""
     fed: tuple[str, ...] = ()

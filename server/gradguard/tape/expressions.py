@@ -70,7 +70,8 @@ def assign_name(run: Run, frame: Frame, name: str, value: Value, node: ast.AST) 
         for tensor in inside:
             added = tensor.stored_at is None or (grown and before and tensor.number not in before)
             if added and tensor.node is not None:
-                machine.stored(run, tensor, run.place(frame, run.statement or node), name)
+                place = run.place(frame, run.statement or node)
+                machine.stored(run, tensor, place, name, inside=True)
     if isinstance(value, TupleV):
         for item in value.items:
             if isinstance(item, Tensor) and item.bound_at is None:

@@ -234,6 +234,7 @@ def _keep(run: Run, loop: Loop, group: list[Tensor], how: str, place: Place, age
         statement,
         holders.is_tuple(run, name),
         fed=_fed(tensor, place),
+        inside=tensor.stored_inside and tensor.stored_at is place,
     )
     # After training steps, or in evaluation, nobody differentiates what was summed up on the way.
     trains = loop.trains or "evaluates" in run.notes

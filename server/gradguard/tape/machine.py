@@ -372,10 +372,10 @@ def _maybe_leaf(target: Tensor) -> bool:
     return not target.parameter
 
 
-def stored(run: Run, tensor: Tensor, place: Place, name: str) -> None:
-    """A container or object now holds the tensor."""
+def stored(run: Run, tensor: Tensor, place: Place, name: str, *, inside: bool = False) -> None:
+    """A container or object now holds the tensor, or what the tensor is inside of."""
     bound(run, tensor, place, tensor.bound_name or name)
-    tensor.stored_at = place
+    tensor.stored_at, tensor.stored_inside = place, inside
     if tensor.grad_owner is not None:
         tensor.memory.kept = place
 

@@ -367,8 +367,9 @@ def _in_turns(run: Run, index: Value, value: Value) -> None:
 
 
 def _remember(run: Run, value: Value, node: ast.Subscript, place: Place) -> None:
+    inside = not isinstance(value, (Tensor, Sym))
     for tensor in tensors_in(value):
-        machine.stored(run, tensor, place, machine.source_text(node))
+        machine.stored(run, tensor, place, machine.source_text(node), inside=inside)
 
 
 def tensor_put(

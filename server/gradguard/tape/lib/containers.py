@@ -25,16 +25,17 @@ def method(
     return handler(run, frame, receiver, call, node)
 
 
-def _remember(run: Run, frame: Frame, value: Value, node: ast.AST) -> None:
+def _remember(run: Run, frame: Frame, value: Value, node: ast.AST, *, inside: bool = False) -> None:
     held = value.tensor if isinstance(value, Sym) else value
     if isinstance(held, Tensor):
-        machine.stored(run, held, run.place(frame, run.statement or node), machine.source_text(node))
+        place = run.place(frame, run.statement or node)
+        machine.stored(run, held, place, machine.source_text(node), inside=inside)
     elif isinstance(held, (TupleV, ListV)):
         for item in held.items:
-            _remember(run, frame, item, node)
+            _remember(run, frame, item, node, inside=True)
     elif isinstance(held, DictV):
         for _, item in held.items.values():
-            _remember(run, frame, item, node)
+            _remember(run, frame, item, node, inside=True)
 
 
 def _append(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
@@ -57,7 +58,7 @@ def _extend(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> 
 
     source = iterate(run, frame, call.get(0, "iterable"), node)
     for item in source.source:
-        _remember(run, frame, item, node)
+        _remember(run, frame, item, node, inside=True)
         owner.items.append(item)
     owner.open = owner.open or not source.exact
     return None
