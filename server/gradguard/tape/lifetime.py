@@ -66,9 +66,7 @@ def _look(run: Run, frame: Frame, loop: Loop) -> None:
         if tensor.number in seen or node is None:
             continue
         seen.add(tensor.number)
-        place = tensor.stored_at or tensor.bound_at
-        if place is None:
-            continue
+        place = tensor.stored_at or tensor.bound_at or tensor.created
         age = ages.of(node)
         made = _made_at(tensor)
         for at in {place.node, made.node if made is not None else place.node}:
@@ -81,8 +79,8 @@ def _look(run: Run, frame: Frame, loop: Loop) -> None:
         old = [tensor for tensor, age in held if 0 <= age <= last // 3]
         new = [tensor for tensor, age in held if age > last // 3 and age >= last // 2]
         if old and new:
-            place = old[0].stored_at or old[0].bound_at
-            if place is not None and not _emptied(place.node, loop.place.node):
+            place = old[0].stored_at or old[0].bound_at or old[0].created
+            if not _emptied(place.node, loop.place.node):
                 _keep(run, loop, [*old, *new], "store", place, ages)
     if last < FEW:
         return
