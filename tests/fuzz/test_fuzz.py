@@ -57,18 +57,17 @@ def test_programs_are_valid_and_varied(result: Result) -> None:
 
 
 def test_right_programs_have_no_error(result: Result) -> None:
-    # The long run asks for none at all; this bound says that no common kind of program is told wrong.
     assert not told(result, "crash")
-    false = result.tally.disagreements["false error"]
-    assert false <= 0.01 * result.tally.outcomes["ok"], told(result, "false error")
+    # One rare kind in thousands of programs may turn up in a fresh sample; two in one sample are a common kind.
+    assert result.tally.disagreements["false error"] <= 1, told(result, "false error")
 
 
 def test_errors_of_torch_are_found(result: Result) -> None:
     # A share of 300 programs is a small sample: the figures asked of the long run, with room for chance.
     raising = result.tally.outcomes["raises"]
-    assert result.tally.disagreements["raise not found"] <= 0.05 * raising, told(result, "raise not found")
+    assert result.tally.disagreements["raise not found"] <= 0.03 * raising, told(result, "raise not found")
     elsewhere = raising - result.tally.at_culprit
-    assert elsewhere <= 0.1 * raising, told(result, "raise not found", "raise found at another line")
+    assert elsewhere <= 0.04 * raising, told(result, "raise not found", "raise found at another line")
 
 
 def test_warnings_on_right_programs_are_rare(result: Result) -> None:

@@ -400,7 +400,25 @@ def tensor_put(
         if not all(advanced):
             part.base = owner
     holders.note_index(run, owner, parts, value, place)
-    torchcalls.setitem(run, frame, owner, indices, value, place, node, masked=mask, part=part)
+    torchcalls.setitem(
+        run,
+        frame,
+        owner,
+        indices,
+        value,
+        place,
+        node,
+        masked=mask,
+        part=part,
+        whole=bool(tensors_in(value)) and all(_everything(one) for one in parts),
+    )
+
+
+def _everything(part: Value) -> bool:
+    """`...` or `:`"""
+    return part is Ellipsis or (
+        isinstance(part, SliceV) and (part.lower, part.upper, part.step) == (None,) * 3
+    )
 
 
 def _itself(value: Tensor, owner: Tensor, part: Tensor) -> bool:

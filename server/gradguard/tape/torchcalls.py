@@ -95,6 +95,7 @@ def setitem(
     *,
     masked: bool,
     part: Tensor | None = None,
+    whole: bool = False,
 ) -> None:
     """`x[i] = v`: a copy into a view of `x`, or an `index_put_` that keeps its indices."""
     sources = tensors_in(value)
@@ -113,10 +114,11 @@ def setitem(
         run,
         "index_put_" if indices else "copy_slices",
         place,
-        (owner, *sources),
+        # `x[...] = v` is `x.copy_(v)`: what `x` was is forgotten.
+        sources if whole else (owner, *sources),
         certain=needs is True,
         # A copy into a view leaves a node on its base that the first backward empties; `x[:]` is no view but `x`.
-        frees=True if indices or not _may_be_all(node.slice) else None,
+        frees=False if whole else (True if indices or not _may_be_all(node.slice) else None),
     )
     if indices:
         for index in indices:
