@@ -13,7 +13,7 @@ from pathlib import Path
 
 from docs import diagrams, settings
 from gradguard.ide.pages import stem
-from gradguard.ops import render, table
+from gradguard.ops import listing, table
 from gradguard.rules import registry
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,7 +89,7 @@ def main() -> None:
     known = table.load()
     rows = [
         [line.name, line.saves, line.views, line.writes, line.reads, line.formula]
-        for line in render.render_ops(known)
+        for line in listing.render_ops(known)
     ]
     data = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
     (assets / "ops-data.js").write_text(f"globalThis.gradguardOps = {data};\n", "utf-8")

@@ -438,3 +438,12 @@ def test_a_file_that_may_not_be_read_is_named(gradguard: Runner, tmp_path: Path)
     done = gradguard("check", "train.py")
     # Root may read everything; there the file is simply checked.
     assert (done.code, "Permission denied" in done.err) in ((2, True), (1, False))
+
+
+def test_a_release_that_is_not_described_is_said_to_be_another(gradguard: Runner) -> None:
+    gradguard.write(train=RAISES)
+    done = gradguard("check", "train.py", "--torch", "9.1")
+    assert done.code == 1
+    assert "gradguard: warning: torch 9.1 is not in the op table; using 2.14" in done.err
+    assert "torch 2.13 is assumed" in gradguard("check", "train.py", "--torch", "2.13", "--verbose").err
+    assert "assumed" not in gradguard("check", "train.py").err

@@ -39,12 +39,31 @@ def test_every_rule_is_known() -> None:
 
 
 def test_ops_are_searched_by_part_and_by_pattern(gradguard: Runner) -> None:
-    done = gradguard("ops", "sigmoid_")
+    done = gradguard("ops", "sigmoid_", COLUMNS="200")
     assert done.code == 0
     head, *rows = done.out.splitlines()
     assert head.split()[:4] == ["operation", "saves", "shares", "memory"]
     assert "Tensor.sigmoid_" in [row.split()[0] for row in rows]
     assert "result" in next(row for row in rows if row.startswith("Tensor.sigmoid_"))
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize(
+    "pattern", ["torch.nn.LSTM", "*softmax*", "torch.nn.functional.s*", "Tensor.sigmoid_"]
+)
+def test_ops_fit_the_terminal(gradguard: Runner, pattern: str, columns: int) -> None:
+    done = gradguard("ops", pattern, COLUMNS=str(columns))
+    for line in done.out.splitlines():
+        assert len(line) <= columns or " " not in line.strip(), line
+    assert max(map(len, done.out.split("\n\n"))) < 4000
+
+
+def test_ops_say_whose_behaviour_they_show(gradguard: Runner) -> None:
+    assert "as in torch 2.14, the newest known; --torch VERSION" in gradguard("ops", "torch.exp").err
+    assert gradguard("ops", "torch.exp", "--torch", "2.13").err == "gradguard: as in torch 2.13\n"
+    assert (
+        "torch 9.1 is not in the op table; using 2.14" in gradguard("ops", "torch.exp", "--torch", "9.1").err
+    )
 
 
 def test_ops_as_json_have_the_whole_row(gradguard: Runner) -> None:

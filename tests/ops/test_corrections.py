@@ -51,35 +51,6 @@ def test_a_tensor_on_the_same_device_is_handed_back() -> None:
     assert x.to("meta") is not x
 
 
-@pytest.mark.parametrize(
-    ("name", "length", "longer"),
-    [(n, "n", 6) for n in ("fft", "ifft", "rfft", "ihfft")]
-    + [(n, "s", (6, 4)) for n in ("rfft2", "rfftn", "ihfft2", "ihfftn")],
-)
-def test_a_transform_keeps_its_input_unless_it_pads_it(name: str, length: str, longer: object) -> None:
-    """And `fft` does not keep a complex one, so nothing is certain of it."""
-    torch = pytest.importorskip("torch")
-    transform = getattr(torch.fft, name)
-
-    def keeps(dtype: object = torch.float32, **given: object) -> bool:
-        x = torch.rand(4, 4, dtype=dtype, requires_grad=True) * 1
-        y = transform(x, **given)
-        with torch.no_grad():
-            x.zero_()
-        try:
-            y.abs().sum().backward()
-        except RuntimeError:
-            return True
-        return False
-
-    assert keeps()
-    assert keeps(norm="ortho")
-    assert not keeps(**{length: longer})
-    always = name not in ("fft", "ifft") or keeps(torch.complex64)
-    (saved,) = TABLE.op(f"torch.fft.{name}").forms[0].saves  # type: ignore[union-attr]
-    assert saved.when == ((f"{length}=None", "?") if always else ("?",))
-
-
 def test_values_leave_torch_without_an_operation() -> None:
     torch = pytest.importorskip("torch")
     from gradguard.ops.observe import reads_back, scene_of

@@ -43,10 +43,17 @@ def test_an_alternative_is_two_clauses() -> None:
 
 
 def test_what_nothing_explains_is_left_open() -> None:
-    seen = [(facts("a"), True), (facts("a"), False), (facts("b"), False)]
+    seen = [(facts("a"), True), (facts("a"), False), *[(facts("b"), False)] * 4]
     condition = learn(seen)
     assert holds(condition, facts("a").lookup) is None
     assert holds(condition, facts("b").lookup) is False
+
+
+def test_what_one_call_did_says_nothing_of_others_while_something_stays_open() -> None:
+    seen = [(facts("a"), True), (facts("a"), False), (facts("b"), False), (facts("c"), True)]
+    condition = learn(seen)
+    assert holds(condition, facts("b").lookup) is None
+    assert holds(condition, facts("c").lookup) is None
 
 
 def test_alias_facts() -> None:

@@ -83,6 +83,27 @@ def test_a_wrong_condition_is_noticed() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "role", "when"),
+    [
+        ("torch.fft.fft", "input", ("n=None", "norm=None")),
+        ("torch.fft.rfft", "input", ("norm=None",)),
+        ("torch.nn.functional.cross_entropy", "target", ("input",)),
+        ("torch.nn.functional.linear", "input", ("weight",)),
+        ("torch.nn.functional.group_norm", "input", ALWAYS),
+    ],
+)
+def test_a_condition_that_only_the_samples_bear_out_is_noticed(
+    name: str, role: str, when: tuple[str, ...]
+) -> None:
+    op = _op(name)
+    assert not _checked(op).wrong
+    saves = tuple(replace(s, when=when) if s.role == role else s for s in op.forms[0].saves)
+    wrong = replace(op, forms=(replace(op.forms[0], saves=saves), *op.forms[1:]))
+    found = [check_op(wrong, generate.callables()[name], random.Random(seed), 8).wrong for seed in range(4)]
+    assert any(f"saves {role}" in text for texts in found for text in texts), found
+
+
+@pytest.mark.parametrize(
     "name", ["torch.mul", "Tensor.max", "torch.nn.functional.dropout", "Tensor.__getitem__"]
 )
 def test_the_generator_gives_what_is_shipped(name: str) -> None:

@@ -65,6 +65,8 @@ def truth(form: Form, role: str, *, defaults: bool = True) -> bool | None:
         if atom.name in params and params[atom.name].default is not None:
             same = params[atom.name].default == repr(atom.value)
             return same if atom.relation == "=" else not same
+        if atom.name.endswith(".contiguous"):
+            return atom.relation == "="
         if atom.name.endswith(".ndim"):
             return (atom.value == 3) == (atom.relation == "=")
         return None
@@ -230,11 +232,12 @@ def test_host_reads() -> None:
         assert not forms[-1].reads, name
 
 
-def test_linear_keeps_weight_only_for_the_input() -> None:
+def test_linear_keeps_weight_only_for_the_input_and_a_transposed_input_as_a_copy() -> None:
     row = TABLE.module("torch.nn.Linear")
     assert row is not None
     saves = {s.role: s.when for s in row.forms[0].saves}
-    assert saves == {"input": ("self.weight",), "self.weight": ("input",)}
+    kept = ("self.weight & input.contiguous=True", "self.weight & input.ndim=2")
+    assert saves == {"input": kept, "self.weight": ("input",)}
     assert dict(row.parameters) == {"weight": ALWAYS, "bias": ("bias=True",)}
 
 

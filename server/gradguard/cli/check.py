@@ -67,6 +67,7 @@ def _run(arguments: argparse.Namespace) -> int:
         raise Refused("\n".join(map(str, configuration.problems)))
     if not jobs and STDIN not in arguments.paths:
         print("gradguard: warning: no Python files found", file=sys.stderr)
+    _say_which_torch(jobs, arguments.verbose)
     cache = None if arguments.no_cache or arguments.fix or arguments.diff else open_cache(_cache_root())
     changing = arguments.fix or arguments.diff
     make = partial(
@@ -282,6 +283,18 @@ def _log(outcome: Outcome, checked: Iterable[Checked], verbose: bool) -> None:
         for each in checked:
             if each.report.crash:
                 print(each.report.crash, file=sys.stderr)
+
+
+def _say_which_torch(jobs: Iterable[Job], verbose: bool) -> None:
+    """A warning where another release than the wanted one stands in for it, and the release itself when asked."""
+    from gradguard.ops import table
+
+    for wanted in sorted({job.settings.torch for job in jobs}):
+        chosen, note = table.choose(None if wanted == "auto" else wanted)
+        if note:
+            print(f"gradguard: warning: {note}", file=sys.stderr)
+        elif verbose:
+            print(f"gradguard: torch {chosen} is assumed", file=sys.stderr)
 
 
 def _hint(outcome: Outcome, arguments: argparse.Namespace, cache: Cache | None) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import shutil
 import sys
+import textwrap
 
 from gradguard.check.parsing import version_problem
 from gradguard.cli.output import colour_wanted
 from gradguard.ops import table
-from gradguard.ops.render import Line, matching, render_ops
+from gradguard.ops.listing import Line, matching, render_ops
 from gradguard.ops.table import Table
 
 COLUMNS = (
@@ -20,11 +22,12 @@ COLUMNS = (
     ("writes", "writes"),
     ("waits for the device", "reads"),
     ("gradient", "formula"),
+    ("note", "note"),
 )
 """Heading and field of `Line`."""
 
-WIDEST = 40
-"""Characters of a cell that others are lined up behind."""
+NARROWEST = 40
+"""Columns assumed of a terminal that says less."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -41,8 +44,20 @@ def run(arguments: argparse.Namespace) -> int:
     if not lines:
         print(f'gradguard: no operation matches "{pattern}"', file=sys.stderr)
         return 1
-    _print(lines, colour_wanted(arguments.color, sys.stdout.isatty()))
+    width = max(NARROWEST, shutil.get_terminal_size().columns)
+    colour = colour_wanted(arguments.color, sys.stdout.isatty())
+    print("\n".join(_table(lines, width, colour) or _records(lines, width, colour)))
+    print(_which(known, exact=arguments.torch not in (None, "auto")), file=sys.stderr)
     return 0
+
+
+def _which(known: Table, *, exact: bool) -> str:
+    """Whose behaviour was shown, and how to ask for another release."""
+    if known.note:
+        return f"gradguard: {known.note}"
+    others = ", ".join(v for v in table.VERSIONS if v != known.version)
+    choice = "" if exact else f", the newest known; --torch VERSION asks for another ({others})"
+    return f"gradguard: as in torch {known.version}{choice}"
 
 
 def _json(known: Table, pattern: str) -> str:
@@ -51,19 +66,43 @@ def _json(known: Table, pattern: str) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False)
 
 
-def _print(lines: list[Line], colour: bool) -> None:
+def _table(lines: list[Line], width: int, colour: bool) -> list[str]:
+    """A line for each row, without the columns that are empty throughout; empty when that is too wide."""
     cells = [[getattr(line, field) for _, field in COLUMNS] for line in lines]
     heads = [head for head, _ in COLUMNS]
-    if colour:
-        from rich.console import Console
-        from rich.table import Table as RichTable
-        from rich.text import Text
+    shown = [i for i in range(len(heads)) if any(row[i] for row in cells)]
+    widths = {i: max(len(row[i]) for row in (heads, *cells)) for i in shown}
+    if sum(widths.values()) + 2 * (len(shown) - 1) > width:
+        return []
+    out = []
+    for number, row in enumerate((heads, *cells)):
+        texts = [_styled(row[i].ljust(widths[i]), colour and (number == 0 or i == 0)) for i in shown]
+        out.append("  ".join(texts).rstrip())
+    return out
 
-        shown = RichTable(*heads)
-        for row in cells:
-            shown.add_row(*map(Text, row))
-        Console(force_terminal=True).print(shown)
-        return
-    widths = [min(WIDEST, max(len(row[index]) for row in (heads, *cells))) for index in range(len(heads))]
-    for row in (heads, *cells):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+
+def _records(lines: list[Line], width: int, colour: bool) -> list[str]:
+    """A paragraph for each row: its name, then what there is to say of it, each under its heading."""
+    fields = [(head, field) for head, field in COLUMNS if field != "name"]
+    room = max(
+        (len(head) for head, field in fields if any(getattr(line, field) for line in lines)), default=0
+    )
+    out: list[str] = []
+    for line in lines:
+        out += ["", _styled(line.name, colour)] if out else [_styled(line.name, colour)]
+        said = [(head, getattr(line, field)) for head, field in fields if getattr(line, field)]
+        for head, text in said or [("", "keeps, shares and writes nothing")]:
+            label = f"  {head.ljust(room)}  " if head else "  "
+            out += textwrap.wrap(
+                text,
+                width,
+                initial_indent=label,
+                subsequent_indent=" " * len(label),
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+    return out
+
+
+def _styled(text: str, bold: bool) -> str:
+    return f"\x1b[1m{text}\x1b[0m" if bold else text

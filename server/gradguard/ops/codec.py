@@ -15,6 +15,7 @@ from gradguard.ops.model import (
     NEVER,
     Alias,
     AliasKind,
+    Call,
     Condition,
     Form,
     Kind,
@@ -86,9 +87,7 @@ def encode_form(form: Form) -> Json:
     if form.nondifferentiable:
         row["nondiff"] = list(form.nondifferentiable)
     if form.saves:
-        row["saves"] = [
-            [s.role, list(s.when), s.why] if s.why else [s.role, list(s.when)] for s in form.saves
-        ]
+        row["saves"] = [_encode_saved(s, form) for s in form.saves]
     if form.frees:
         row["frees"] = list(form.frees)
     if form.aliases:
@@ -177,6 +176,33 @@ def decode_form(row: Json) -> Form:
     )
 
 
+def encode_call(call: Call) -> Json | list[str]:
+    """The arguments alone, where the rest is as in most calls."""
+    row: Json = {"args": list(call.arguments)}
+    if call.build:
+        row["build"] = list(call.build)
+    if call.form:
+        row["form"] = call.form
+    if call.loss != Call(()).loss:
+        row["loss"] = call.loss
+    if call.attribute:
+        row["attribute"] = True
+    return row if len(row) > 1 else list(call.arguments)
+
+
+def decode_call(row: Json | list[str] | None) -> Call | None:
+    """Raises KeyError on a value that no call encodes to."""
+    if row is None or isinstance(row, list):
+        return None if row is None else Call(tuple(row))
+    return Call(
+        tuple(row["args"]),
+        tuple(row.get("build", ())),
+        row.get("form", 0),
+        row.get("loss", Call(()).loss),
+        row.get("attribute", False),
+    )
+
+
 def encode_module(module: ModuleRow) -> Json:
     row: Json = {"module": module.name, "init": encode_params(module.init)}
     if module.absent:
@@ -193,8 +219,8 @@ def encode_module(module: ModuleRow) -> Json:
         row["since"] = module.since
     if module.extra:
         row["extra"] = dict(module.extra)
-    if module.example:
-        row["example"] = list(module.example)
+    if module.example is not None:
+        row["example"] = encode_call(module.example)
     return row
 
 
@@ -210,5 +236,5 @@ def decode_module(row: Json) -> ModuleRow:
         container=row.get("container", False),
         since=row.get("since", "2.0"),
         extra=tuple(row.get("extra", {}).items()),
-        example=tuple(row.get("example", ())),
+        example=decode_call(row.get("example")),
     )

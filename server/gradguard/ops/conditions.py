@@ -75,3 +75,10 @@ def _clause(atoms: tuple[Atom, ...], lookup: Lookup) -> bool | None:
 def roles_in(condition: Condition) -> set[str]:
     """Names that a condition speaks of, without the values."""
     return {atom.name for clause in condition for atom in parse(clause) if atom.name not in ("*", "?")}
+
+
+def arguments_in(condition: Condition) -> list[str]:
+    """The names whose values, kinds or sizes a condition compares, in order; `x.kind` for a fact of a tensor."""
+    return list(
+        dict.fromkeys(a.name for clause in condition for a in parse(clause) if a.relation in ("=", "!="))
+    )

@@ -7,7 +7,9 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
@@ -19,6 +21,7 @@ from gradguard.ops import (
     generate_run,
     observe_modules,
     observe_special,
+    observe_vary,
     shipped,
     table,
 )
@@ -26,9 +29,12 @@ from gradguard.ops.generate_forms import Draft, drafts
 from gradguard.ops.generate_names import Function, properties, public_callables
 from gradguard.ops.generate_native import NativeForm
 from gradguard.ops.model import Form, ModuleRow, Op
-from gradguard.ops.observe_rows import learn_form, refine, watch
+from gradguard.ops.observe_rows import compared, learn_form, refine
+from gradguard.ops.observe_watch import watch, watch_crossed
 
 DATA = Path(__file__).parent / "data"
+ROUNDS = 2
+"""How often combinations of the arguments that the conditions compare are tried, and the conditions learnt again."""
 
 
 @dataclass(slots=True)
@@ -128,12 +134,24 @@ def build(only: str = "", jobs: int = 2) -> Table:
     unresolved, idle = generate_corrections.unresolved(disagreements, corrections)
     if not only:
         ops, modules = generate_corrections.apply(ops, modules, corrections)
+        ops = [_example_again(op) for op in ops]
+        modules = [_example_again(row) for row in modules]
     grouped = generate_groups.groups(ops)
     ops = generate_groups.share_formulas(ops, grouped)
     problems = [f"disagreement without an entry: {text}" for text in unresolved]
     if not only:
         problems += [f"entry without a disagreement: {text}" for text in idle]
     return Table(shipped.serialise(ops, modules + special_modules, grouped), problems)
+
+
+Row = TypeVar("Row", Op, ModuleRow)
+
+
+def _example_again(row: Row) -> Row:
+    """The row without its example where a correction has made it say what torch does not do."""
+    if any(form.source == "corrected" for form in row.forms) and not generate_examples.holds(row):
+        return replace(row, example=None)
+    return row
 
 
 def make_module(name: str) -> ModuleRow:
@@ -177,12 +195,25 @@ def make(name: str) -> Made:
     """The row of one public callable, from what the generator says and from what torch does."""
     function = callables()[name]
     found = drafts(name, function, native())
-    watched, refusals = watch(function, [d.form for d in found], name, strict=all(d.strict for d in found))
+    watched, refusals = watch(
+        function, [d.form for d in found], name, [d.told for d in found], strict=all(d.strict for d in found)
+    )
     made = Made(Op(name), refusals=[r for r in refusals if r][:1])
     forms: list[Form] = []
     for draft, calls, refusal in zip(found, watched, refusals):
         form = replace(draft.form, params=refine(draft.form.params, calls))
         learned = learn_form(form, calls, native=draft.told, refusal=refusal)
+        for _ in range(0 if draft.told or name in observe_vary.UNSAFE else ROUNDS):
+            asked = [n for one in learned.forms for n in compared(one)]
+            more = watch_crossed(function, form, list(dict.fromkeys(asked)), calls) if asked else []
+            if not more:
+                break
+            calls = [*calls, *more]
+            again = learn_form(form, calls, native=draft.told)
+            settled = again.forms == learned.forms
+            learned = again
+            if settled:
+                break
         made.calls += learned.calls
         made.disagreements += learned.disagreements
         for one in learned.forms:
@@ -191,7 +222,9 @@ def make(name: str) -> Made:
             else:
                 forms.append(one)
     op = replace(made.op, forms=tuple(forms))
-    made.op = replace(op, example=generate_examples.op_example(op))
+    made.op = replace(
+        op, example=generate_examples.op_example(op, attribute=isinstance(function, attrgetter))
+    )
     return made
 
 

@@ -36,8 +36,8 @@ class Change:
     """Positions of the forms; None means all."""
     set: dict[str, Any]
     reason: str
-    unsure: bool = False
-    """What the form saves is left open."""
+    unsure: tuple[str, ...] = ()
+    """Roles, or patterns with `*`: whether the form saves them is left open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,9 @@ def load(path: Path = FILE) -> Corrections:
             raise ValueError(f"{path}: changes[{index}]: expected names, set, reason; got {sorted(entry)}")
         forms = tuple(entry["forms"]) if "forms" in entry else None
         changes.append(
-            Change(tuple(entry["names"]), forms, entry["set"], entry["reason"], entry.get("unsure", False))
+            Change(
+                tuple(entry["names"]), forms, entry["set"], entry["reason"], tuple(entry.get("unsure", ()))
+            )
         )
     additions = []
     for index, entry in enumerate(raw["additions"]):
@@ -129,6 +131,9 @@ def _changed(forms: tuple[Form, ...], change: Change) -> tuple[Form, ...]:
     for position in range(len(forms)) if change.forms is None else change.forms:
         row = codec.encode_form(forms[position]) | change.set | {"source": "corrected"}
         if change.unsure:
-            row["saves"] = [[saved[0], ["?"]] for saved in row.get("saves", ())]
+            row["saves"] = [
+                [role, ["?"]] if any(fnmatch.fnmatchcase(role, p) for p in change.unsure) else [role, *rest]
+                for role, *rest in row.get("saves", ())
+            ]
         out[position] = codec.decode_form(row)
     return tuple(out)

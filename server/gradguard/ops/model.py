@@ -18,6 +18,8 @@ Conditions are written in a small language so that the data stays readable. A co
     p=2  p!=2         the argument equals / differs from that Python literal (None: not given)
     self.training=True  the attribute of the module equals that literal
     input.ndim=2      the tensor in role `input` has that many dimensions (also `!=`)
+    input.kind='complex'  what it holds: `float`, `complex`, `int` or `bool`
+    input.contiguous=True  its elements lie in memory in the order of its dimensions
     ?                 decided by what this language cannot say (shapes, values): true or false
 
 Alias conditions add the facts `contiguous` (the source is contiguous), `same_dtype`, `same_device`,
@@ -144,6 +146,21 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """A call that torch accepts and records, as Python text over the names of `examples.PRELUDE`."""
+
+    arguments: tuple[str, ...]
+    """Positional ones, then named ones (`dim=0`); a tensor may be made in place (`torch.rand(3)`)."""
+    build: tuple[str, ...] = ()
+    """The arguments of the constructor, for a class."""
+    form: int = 0
+    """Position of the form that the call takes."""
+    loss: str = "result.sum()"
+    attribute: bool = False
+    """The op is read, not called: `x.T`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Op:
     """One public callable of torch."""
 
@@ -156,8 +173,7 @@ class Op:
     inplace: str = ""
     """For `Tensor.add`: `Tensor.add_`, where torch has one."""
     since: str = "2.0"
-    example: tuple[str, ...] = ()
-    """Arguments of a call that torch accepts and records, as Python text over the names of `render.PRELUDE`."""
+    example: Call | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,5 +194,4 @@ class ModuleRow:
     """`Sequential`, `ModuleList`, `ModuleDict`, ...: what it does depends on its children."""
     since: str = "2.0"
     extra: tuple[tuple[str, str], ...] = field(default=())
-    example: tuple[str, ...] = ()
-    """Arguments of the constructor, then of the call, each group as one text."""
+    example: Call | None = None

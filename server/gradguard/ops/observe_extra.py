@@ -93,6 +93,28 @@ def _compressed(layout: str) -> list[Sample]:
     return [((getattr(_x(), layout)(),), {}), ((getattr(torch.eye(4), layout)(),), {})]
 
 
+def _matmul() -> list[Sample]:
+    """Every pair of numbers of dimensions, with sizes that broadcast, with ones that do not, and transposed."""
+    shapes = ((3,), (3, 3), (2, 3, 3), (1, 3, 3), (2, 2, 3, 3), (1, 2, 3, 3), (2, 1, 3, 3))
+    moved = ((_x, _x), (_moved, _x), (_x, _moved))
+    return [((first(*a), second(*b)), {}) for first, second in moved for a in shapes for b in shapes]
+
+
+def _moved(*shape: int) -> torch.Tensor:
+    """Laid out in memory with its dimensions in the reverse order."""
+    return _x(*shape[::-1]).permute(*range(len(shape))[::-1])
+
+
+def _same(dims: int) -> list[Sample]:
+    """Padding to the same size, on both sides alike and not."""
+    return [
+        ((_x(1, 2, *(6,) * dims), _x(3, 2, *(k,) * dims)), {"padding": "same", "dilation": d, **b})
+        for k in (3, 2)
+        for d in (1, 2)
+        for b in ({}, {"bias": _x(3)})
+    ]
+
+
 _REDUCTIONS = ("none", "mean", "sum")
 
 
@@ -280,6 +302,7 @@ EXTRA: dict[str, Make] = {
         ]
         for head in ("torch", "Tensor")
     },
+    **{f"{head}.conv{d}d": partial(_same, d) for d in (1, 2, 3) for head in ("torch", "torch.nn.functional")},
     "torch.nonzero": lambda: [((_x(),), {}), ((_x(),), {"as_tuple": True}), ((_x(4),), {"as_tuple": False})],
     "Tensor.nonzero": lambda: [((_x(),), {}), ((_x(),), {"as_tuple": True}), ((_x(4),), {"as_tuple": False})],
     "torch.gru_cell": lambda: [((_x(2, 3), _x(2, 4), _x(12, 3), _x(12, 4), _x(12), _x(12)), {})],
@@ -319,17 +342,17 @@ EXTRA: dict[str, Make] = {
     "Tensor.map2_": lambda: [((_x(), _x(), _x(), lambda a, b, c: a + b * c), {})],
     "Tensor.as_subclass": lambda: [((_x(), torch.nn.Parameter), {})],
     "Tensor.retain_grad": lambda: [],
-    "operator.matmul": lambda: [
-        ((a, b), {})
-        for a, b in (
-            (_x(), _x()),
-            (_x(2, 3), _x(3, 4)),
-            (_x(3), _x()),
-            (_x(), _x(3)),
-            (_x(2, 3, 4), _x(4, 3)),
-            (_x(2, 3, 4), _x(2, 4, 3)),
-        )
-    ],
+    **dict.fromkeys(
+        (
+            "torch.matmul",
+            "torch.linalg.matmul",
+            "Tensor.matmul",
+            "Tensor.__matmul__",
+            "Tensor.__rmatmul__",
+            "operator.matmul",
+        ),
+        _matmul,
+    ),
     "torch.tensor": lambda: [(([1.0, 2.0],), {}), ((_x(),), {})],
     "torch.as_tensor": lambda: (
         [((v,), {}) for v in (_x(), _x(2), [1.0, 2.0])]

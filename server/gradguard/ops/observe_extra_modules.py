@@ -51,6 +51,11 @@ def _fractional(d: int) -> list[Sample]:
     return [_make((2,), _x(1, 2, *(6,) * d), output_size=3, return_indices=r) for r in (False, True)]
 
 
+def _linear_inputs() -> list[torch.Tensor]:
+    """Of every number of dimensions, and transposed: what does not lie in memory row by row is copied."""
+    return [_x(4), _x(5, 4), _x(4, 5).t(), _x(2, 5, 4), _x(4, 5, 2).permute(2, 1, 0), _x(2, 2, 5, 4)]
+
+
 EXTRA: dict[str, Callable[[], list[Sample]]] = {
     "AdaptiveLogSoftmaxWithLoss": lambda: [_make((8, 10, [2, 5]), _x(4, 8), torch.tensor([0, 3, 6, 9]))],
     "AlphaDropout": lambda: _dropout(4, 3),
@@ -77,6 +82,7 @@ EXTRA: dict[str, Callable[[], list[Sample]]] = {
     "LazyLinear": lambda: [_make((3,), _x(4, 5), bias=b) for b in (True, False)],
     **{f"Lazy{kind}{d}d": partial(_norms, kind, d) for kind in ("BatchNorm", "InstanceNorm") for d in (1, 2, 3)},
     **{f"MaxUnpool{d}d": partial(_unpool, d) for d in (1, 2, 3)},
+    "Linear": lambda: [_make((4, 3), x, bias=b) for x in _linear_inputs() for b in (True, False)],
     "NLLLoss2d": lambda: [_make((), _x(2, 3, 2, 2), torch.zeros(2, 2, 2, dtype=torch.long))],
     "PairwiseDistance": lambda: [_make((p,), _x(4, 3), _x(4, 3)) for p in (2.0, 1.0)],
     "PixelShuffle": lambda: [_make((2,), _x(1, 8, 2, 2))],

@@ -2,14 +2,14 @@
 
 An example is the set of atoms that were true and the outcome. The search widens step by step, so that a fact which
 who-requires-grad explains is never told in terms of sizes: first which roles require grad, then argument values,
-then numbers of dimensions. Where equal atoms led to different outcomes the clause ends in `?`.
+what the tensors hold and how they lie in memory, then numbers of dimensions. Where equal atoms led to different outcomes the clause ends in `?`.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gradguard.ops.conditions import Atom, holds
@@ -25,16 +25,22 @@ class Facts:
     """Literal values by parameter name; `GIVEN` for what is no literal."""
     ndims: Mapping[str, int]
     alias: frozenset[str] = frozenset()
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """What the tensor of each role holds: `float`, `complex`, `int`, `bool`."""
+    contiguous: Mapping[str, bool] = field(default_factory=dict)
 
     def lookup(self, atom: Atom) -> bool | None:
         if atom.relation == "!":
             return atom.name not in self.grads
         if not atom.relation:
             return atom.name in self.grads or atom.name in self.alias
-        if atom.name.endswith(".ndim"):
-            value: Any = self.ndims.get(atom.name[: -len(".ndim")])
-        else:
-            value = self.arguments.get(atom.name)
+        role, _, fact = atom.name.rpartition(".")
+        of: Mapping[str, Any] | None = {
+            "ndim": self.ndims,
+            "kind": self.kinds,
+            "contiguous": self.contiguous,
+        }.get(fact)
+        value = self.arguments.get(atom.name) if of is None else of.get(role)
         equal = type(value) is type(atom.value) and value == atom.value
         if isinstance(value, (int, float)) and isinstance(atom.value, (int, float)):
             equal = value == atom.value and isinstance(value, bool) == isinstance(atom.value, bool)
@@ -53,11 +59,19 @@ GIVEN = Given()
 Example = tuple[Facts, bool]
 
 LEVELS = 5
-MAX_CLAUSE = 4
+VALUES = 2
+"""The last level of what the arguments say by themselves."""
+MAX_CLAUSE = 3
 MAX_CLAUSES = 4
 MOST_CLAUSES = 20
 """More clauses than `MAX_CLAUSES` are readable only when each is a single fact: any of these roles."""
 MAX_ATOMS = 40
+MAX_UNSURE = 2
+"""Of a clause that decides nothing: what it leaves out is said to be false, so a long one says too much."""
+FEW = 4
+"""Calls that a clause must be seen in, where some calls remain undecided."""
+NUMBERS = (-2, -1, 0, 1, 2)
+"""Numbers that mean something to torch; others stand for any number, and say nothing of their neighbours."""
 
 
 def learn(examples: Sequence[Example]) -> Condition:
@@ -69,14 +83,13 @@ def learn(examples: Sequence[Example]) -> Condition:
     best: tuple[int, Condition] | None = None
     for level in range(LEVELS):
         texts = _atoms([f for f, _ in examples], level)
-        mixed, condition = _fit(examples, texts)
-        if condition is None or (len(condition) > MAX_CLAUSES and not set(condition) <= set(texts)):
-            continue
-        if mixed == 0:
+        undecided, condition = _fit(examples, texts)
+        if undecided == 0:
             return condition
-        # A longer text must explain much more to be worth reading.
-        if best is None or mixed < best[0] * 0.7:
-            best = (mixed, condition)
+        # A longer text must explain much more to be worth reading, a short one about arguments only something.
+        short = level <= VALUES and len(condition) <= 2
+        if best is None or undecided < best[0] * (0.95 if short else 0.85):
+            best = (undecided, condition)
     return best[1] if best is not None else ("?",)
 
 
@@ -102,6 +115,14 @@ def _atoms(facts: Sequence[Facts], level: int) -> list[str]:
             for value in _literals(values.values(), wide=level >= 2):
                 texts[f"{name}={value}"] = None
                 texts[f"{name}!={value}"] = None
+        for role in sorted({r for f in facts for r in f.kinds}):
+            kinds = sorted({f.kinds[role] for f in facts if role in f.kinds})
+            for kind in kinds if len(kinds) > 1 else ():
+                texts[f"{role}.kind={kind!r}"] = None
+                texts[f"{role}.kind!={kind!r}"] = None
+        for role in sorted({r for f in facts for r in f.contiguous}):
+            if len({f.contiguous[role] for f in facts if role in f.contiguous}) > 1:
+                texts[f"{role}.contiguous=True"] = None
     if level >= 4:
         for role in sorted({r for f in facts for r in f.grads}):
             texts[f"!{role}"] = None
@@ -109,7 +130,8 @@ def _atoms(facts: Sequence[Facts], level: int) -> list[str]:
         for role in sorted({r for f in facts for r in f.ndims}):
             for ndim in sorted({f.ndims[role] for f in facts if role in f.ndims}):
                 texts[f"{role}.ndim={ndim}"] = None
-                texts[f"{role}.ndim!={ndim}"] = None
+                if ndim == 0:  # of another number the samples say nothing: there are always more dimensions
+                    texts[f"{role}.ndim!={ndim}"] = None
     return list(texts)[:MAX_ATOMS]
 
 
@@ -123,13 +145,12 @@ def _literals(values: Iterable[Any], *, wide: bool) -> list[str]:
     for value in values:
         if isinstance(value, str) and not value.isidentifier():
             continue  # free text (an einsum equation), not a choice
-        if value is None or isinstance(value, (bool, str)) or (wide and isinstance(value, (int, float))):
-            if value == value and value not in (float("inf"), float("-inf")):
-                out.append(repr(value))
+        if value is None or isinstance(value, (bool, str)) or (wide and value in NUMBERS):
+            out.append(repr(value))
     return sorted(set(out), key=lambda t: (t != "True", t != "None", t))
 
 
-def _fit(examples: Sequence[Example], texts: list[str]) -> tuple[int, Condition | None]:
+def _fit(examples: Sequence[Example], texts: list[str]) -> tuple[int, Condition]:
     """Clauses over these atoms, and how many calls they leave undecided."""
     from gradguard.ops.conditions import parse
 
@@ -145,26 +166,49 @@ def _fit(examples: Sequence[Example], texts: list[str]) -> tuple[int, Condition 
     mixed = sum(1 << i for i, k in enumerate(keys) if len(rows[k]) == 2)
     masks = {t: sum(1 << i for i, k in enumerate(keys) if k[j]) for j, t in enumerate(texts)}
     full = (1 << len(keys)) - 1
-    sure = _cover(positive, negative | mixed, masks, full)
-    if sure is None:
-        return 0, None
-    unsure = _cover(mixed, negative, masks, full) if mixed else ()
-    if unsure is None:
-        return 0, None
-    undecided = sum(counts[k] for i, k in enumerate(keys) if mixed >> i & 1)
+    sure, left = _cover(positive, negative | mixed, masks, full)
+    if mixed or left:
+        # Something decides that the language cannot say: what only a few calls speak for is left open as well.
+        support = {c: _count(_mask(c, masks, full) & positive, keys, counts) for c in sure}
+        sure = [c for c in sure if support[c] >= FEW]
+    if not set(sure) <= set(texts):
+        sure = sure[:MAX_CLAUSES]
+    undecided = mixed | positive
+    for clause in sure:
+        undecided &= ~_mask(clause, masks, full)
+    spoken = {t: m for t, m in masks.items() if ".ndim" not in t and ".contiguous" not in t}
+    unsure, left = _cover(undecided, negative, spoken, full, MAX_UNSURE)
+    outside = negative
+    for clause in unsure:
+        outside &= ~_mask(clause, masks, full)
+    if left or len(unsure) > MAX_CLAUSES or (undecided and _count(outside, keys, counts) < FEW):
+        unsure = ["*"]
     clauses = [*sure, *("?" if c == "*" else f"{c} & ?" for c in unsure)]
-    return undecided, tuple(clauses)
+    return _count(undecided, keys, counts), tuple(clauses)
 
 
-def _cover(wanted: int, refused: int, masks: dict[str, int], full: int) -> tuple[str, ...] | None:
-    """Few short clauses that hold for all of `wanted` and none of `refused`; None when there are none."""
+def _count(mask: int, keys: Sequence[tuple[bool, ...]], counts: Mapping[tuple[bool, ...], int]) -> int:
+    return sum(counts[k] for i, k in enumerate(keys) if mask >> i & 1)
+
+
+def _mask(clause: str, masks: dict[str, int], full: int) -> int:
+    mask = full
+    for atom in clause.split(" & ") if clause != "*" else ():
+        mask &= masks[atom]
+    return mask
+
+
+def _cover(
+    wanted: int, refused: int, masks: dict[str, int], full: int, longest: int = MAX_CLAUSE
+) -> tuple[list[str], int]:
+    """Few short clauses that hold for all of `wanted` and none of `refused`, the widest first; what they miss."""
     if not wanted:
-        return ()
-    clauses: list[tuple[int, int, str]] = []
+        return [], 0
     if not refused:
-        return ("*",)
+        return ["*"], 0
+    clauses: list[tuple[int, int, str]] = []
     names = list(masks)
-    longest = MAX_CLAUSE if len(names) <= 36 else MAX_CLAUSE - 2
+    longest = longest if len(names) <= 36 else 2
     for size in range(1, longest + 1):
         for combo in itertools.combinations(range(len(names)), size):
             mask = full
@@ -179,12 +223,10 @@ def _cover(wanted: int, refused: int, masks: dict[str, int], full: int) -> tuple
             break
     chosen: list[str] = []
     left = wanted
-    while left:
+    while left and len(chosen) < MOST_CLAUSES:
         best = max(clauses, key=lambda c: ((c[0] & left).bit_count(), -c[1]), default=None)
         if best is None or not best[0] & left:
-            return None
+            break
         chosen.append(best[2])
         left &= ~best[0]
-        if len(chosen) > MOST_CLAUSES:
-            return None
-    return tuple(chosen)
+    return chosen, left

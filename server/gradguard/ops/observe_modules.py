@@ -7,23 +7,25 @@ import itertools
 import random
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import nn
 from torch.testing._internal.common_modules import module_db
 
-from gradguard.ops import observe_extra_modules, observe_samples
+from gradguard.ops import observe_extra_modules, observe_samples, observe_vary
 from gradguard.ops.generate_signatures import parameters
-from gradguard.ops.model import ALWAYS, Condition, Form, ModuleRow, Param
+from gradguard.ops.model import ALWAYS, Condition, Form, Kind, ModuleRow, Param
 from gradguard.ops.observe import Refused, Scene, can_require_grad, fresh
 from gradguard.ops.observe_bind import bind, caller, default_of
 from gradguard.ops.observe_learn import GIVEN, Facts, learn
-from gradguard.ops.observe_rows import Learned, Watched, learn_form, refine, watch_scene
+from gradguard.ops.observe_rows import Learned, compared, learn_form, refine
+from gradguard.ops.observe_watch import CROSSED_CALLS, Watched, different, watch_scene
 
 BUILDS_A_CLASS = 24
 VARIED_BUILDS = 6
+VARIED_INPUTS = 4
 MANY_ROLES, FEW_BUILDS = 10, 40
 """A module with that many arguments and parameters is built fewer times."""
 CONTAINERS = (
@@ -89,17 +91,21 @@ def make_row(name: str) -> tuple[ModuleRow, Learned]:
     if container:
         return row, Learned([])
     form = forward_form(cls)
-    builds, calls, refusals = _watch(cls, init, form)
-    form = replace(form, params=refine(form.params, calls))
-    learned = learn_form(form, calls, native=False)
+    watching = _Watching(cls, init, form)
+    watching.everything()
+    form = replace(form, params=refine(form.params, watching.calls))
+    learned = learn_form(form, watching.calls, native=False)
+    if watching.crossed(list(dict.fromkeys(n for one in learned.forms for n in compared(one)))):
+        learned = learn_form(form, watching.calls, native=False)
+    examples = watching.examples
     row = replace(
         row,
-        absent=_absent(init, builds),
-        parameters=_members(init, builds, lambda m: m.named_parameters()),
-        buffers=_members(init, builds, lambda m: m.named_buffers()),
+        absent=_absent(init, examples),
+        parameters=_members(init, examples, lambda m: m.named_parameters()),
+        buffers=_members(init, examples, lambda m: m.named_buffers()),
         forms=tuple(f for f in learned.forms if not f.unobserved),
     )
-    learned.refusals = refusals
+    learned.refusals = watching.refusals
     return row, learned
 
 
@@ -112,41 +118,101 @@ class Example:
         self.attributes = attributes(module)
 
 
-def _watch(
-    cls: type[nn.Module], init: tuple[Param, ...], form: Form
-) -> tuple[list[Example], list[Watched], list[str]]:
-    examples: list[Example] = []
-    calls: list[Watched] = []
-    refusals: list[str] = []
-    base = list(builds(cls, init))
-    # At random, as the samples alternate flags in a fixed order.
-    chosen = random.Random(0).sample(base, min(len(base), BUILDS_A_CLASS * 2))
-    varied = [
-        v
-        for b in chosen[:: max(1, len(chosen) // VARIED_BUILDS)][:VARIED_BUILDS]
-        for v in _variations(init, b)
-    ]
-    for build in [b for pair in itertools.zip_longest(chosen, varied) for b in pair if b is not None]:
-        if len(calls) >= FEW_BUILDS and sum(len(w.values) for w in calls) > len(calls) * MANY_ROLES:
-            break
-        values = bind(form, build.inputs, build.named_inputs, strict=False)
+@dataclass(slots=True)
+class _Watching:
+    """A class as it is built and called, one way after the other."""
+
+    cls: type[nn.Module]
+    init: tuple[Param, ...]
+    form: Form
+    examples: list[Example] = field(default_factory=list)
+    calls: list[Watched] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+
+    def everything(self) -> None:
+        """The samples, and each with one argument changed."""
+        base = list(builds(self.cls, self.init))
+        # At random, as the samples alternate flags in a fixed order.
+        chosen = random.Random(0).sample(base, min(len(base), BUILDS_A_CLASS * 2))
+        varied = [
+            v
+            for b in chosen[:: max(1, len(chosen) // VARIED_BUILDS)][:VARIED_BUILDS]
+            for v in _variations(self.init, b)
+        ]
+        for build in [b for pair in itertools.zip_longest(chosen, varied) for b in pair if b is not None]:
+            if self._enough():
+                return
+            self._attempt(build)
+        for base_call, example in list(zip(self.calls, self.examples))[:VARIED_INPUTS]:
+            for build in _other_inputs(self.form, example.build):
+                if not self._enough():
+                    self._attempt(build, base_call)
+
+    def crossed(self, names: Sequence[str]) -> bool:
+        """Combinations of the attributes that conditions compare; whether there were any."""
+        before = len(self.calls)
+        chooser = random.Random(0)
+        known = [e.build for e in self.examples]
+        for base_call in different(self.calls, CROSSED_CALLS):
+            if sum(len(w.values) for w in self.calls) > len(self.calls) * MANY_ROLES:
+                break
+            at = next(i for i, w in enumerate(self.calls) if w is base_call)
+            for build in crossed(self.init, names, known[at], known, chooser):
+                self._attempt(build, base_call)
+        return len(self.calls) > before
+
+    def _enough(self) -> bool:
+        many = sum(len(w.values) for w in self.calls) > len(self.calls) * MANY_ROLES
+        return len(self.calls) >= FEW_BUILDS and many
+
+    def _attempt(self, build: Built, like: Watched | None = None) -> None:
+        values = bind(self.form, build.inputs, build.named_inputs, strict=False)
         if values is None:
-            refusals.append(f"forward does not take {len(build.inputs)} arguments")
-            continue
+            self.refusals.append(f"forward does not take {len(build.inputs)} arguments")
+            return
         try:
-            module = construct(cls, build)
-            calls.append(
-                watch_scene(scene(cls, build, form, values), {**values, **members(module)}, turn=len(calls))
+            module = construct(self.cls, build)
+            watched = watch_scene(
+                scene(self.cls, build, self.form, values),
+                {**values, **members(module)},
+                turn=len(self.calls),
+                like=like,
             )
         except Refused as refusal:
-            refusals.append(str(refusal))
-            continue
+            self.refusals.append(str(refusal))
+            return
         except Exception as error:
-            refusals.append(f"{type(error).__name__}: {error}")
-            continue
-        examples.append(Example(build, module))
-        calls[-1].literals = examples[-1].attributes
-    return examples, calls, refusals
+            self.refusals.append(f"{type(error).__name__}: {error}")
+            return
+        self.examples.append(Example(build, module))
+        watched.literals = self.examples[-1].attributes
+        self.calls.append(watched)
+
+
+def crossed(
+    init: tuple[Param, ...],
+    names: Sequence[str],
+    build: Built,
+    known: Sequence[Built],
+    chooser: random.Random,
+) -> Iterator[Built]:
+    """The module built with combinations of the attributes among the names, as `self.training`."""
+    shape = Form(params=(*init, Param("training", Kind.BOOL)))
+    wanted = [n.removeprefix("self.") for n in names if n.startswith("self.")]
+    if not wanted:
+        return
+    pool = observe_vary.pool(shape, [{**b.init, "training": b.training} for b in known])
+    given = {**build.init, "training": build.training}
+    for values in observe_vary.crossed(shape, wanted, given, pool, chooser):
+        made = {n: v for n, v in values.items() if n != "training"}
+        yield replace(build, init=made, training=values["training"])
+
+
+def _other_inputs(form: Form, build: Built) -> Iterator[Built]:
+    """The same module called with one tensor of another size or order in memory."""
+    values = bind(form, build.inputs, build.named_inputs, strict=False)
+    for changed in observe_vary.one_at_a_time(Form(params=()), values or {}, {}):
+        yield replace(build, inputs=(), named_inputs=changed)
 
 
 def construct(cls: type[nn.Module], build: Built) -> nn.Module:

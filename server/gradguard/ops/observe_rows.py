@@ -1,39 +1,21 @@
-"""One public callable: called in many ways, and the row that what was seen amounts to."""
+"""The row that what was seen of a callable amounts to."""
 
 from __future__ import annotations
 
-import itertools
-import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
-from gradguard.ops import observe, observe_extra, observe_samples
+from gradguard.ops import observe
+from gradguard.ops.conditions import arguments_in
 from gradguard.ops.generate_native import NOT_IMPLEMENTED
 from gradguard.ops.model import ALWAYS, NEVER, Alias, AliasKind, Condition, Form, Kind, Param, Saved, Write
-from gradguard.ops.observe import Refused, Seen, can_require_grad, tensors_in
-from gradguard.ops.observe_bind import bind, caller, default_of
+from gradguard.ops.observe import Seen, tensors_in
+from gradguard.ops.observe_bind import default_of
 from gradguard.ops.observe_learn import GIVEN, Example, Facts, agrees, learn
-
-CALLS_A_FORM = 40
-VARIED_CALLS = 10
-SUBSETS = 8
-MANY_ROLES = 12
-"""With more roles than that, only the first are tried alone."""
-
-
-@dataclass(slots=True)
-class Watched:
-    """One way of calling, with what was seen for each set of roles that require grad."""
-
-    values: dict[str, Any]
-    seen: list[Seen] = field(default_factory=list)
-    reads: bool = False
-    contiguous: bool = True
-    literals: dict[str, Any] = field(default_factory=dict)
-    """Further literal facts by name: the attributes of a module."""
+from gradguard.ops.observe_watch import Watched
 
 
 @dataclass(slots=True)
@@ -44,134 +26,6 @@ class Learned:
     disagreements: list[str] = field(default_factory=list)
     calls: int = 0
     refusals: list[str] = field(default_factory=list)
-
-
-def watch(
-    function: Callable[..., Any], forms: Sequence[Form], name: str, *, strict: bool = True
-) -> tuple[list[list[Watched]], list[str]]:
-    """Calls of each form, in the order of the forms, and what torch said last to the refused ones.
-
-    A Python function does not look at the types of its arguments as torch's parser does: then `strict` is false.
-    """
-    by_form: list[list[dict[str, Any]]] = [[] for _ in forms]
-    observe_samples.seed(0)
-    known = observe_extra.samples(name)
-    kept: list[int] = [0 for _ in forms]
-    for number, (args, kwargs) in enumerate([*known, *observe_samples.samples(name, CALLS_A_FORM * 2)]):
-        for index, form in enumerate(forms):
-            values = bind(form, args, kwargs, strict=strict)
-            if values is not None:
-                by_form[index].append(values)
-                kept[index] += number < len(known)
-                break
-    watched: list[list[Watched]] = []
-    refused: list[str] = []
-    for form, calls, first in zip(forms, by_form, kept):
-        chosen = calls[:first] + _spread(calls[first:], CALLS_A_FORM)
-        refusals: list[str] = []
-        watched.append(_watch_form(function, form, chosen, refusals))
-        refused.append(refusals[0] if refusals else "")
-    return watched, refused
-
-
-def _watch_form(
-    function: Callable[..., Any], form: Form, calls: list[dict[str, Any]], refusals: list[str]
-) -> list[Watched]:
-    out: list[Watched] = []
-    call = caller(function, form)
-
-    def attempt(values: dict[str, Any], *, contiguous: bool = True) -> bool:
-        try:
-            out.append(_watch_call(call, values, contiguous=contiguous))
-        except Refused as refusal:
-            refusals.append(str(refusal))
-            return False
-        return True
-
-    for values in calls:
-        attempt(values)
-    if len(out) < 3:
-        observe_samples.seed(0)
-        for values in observe_samples.plain(form):
-            attempt(values)
-            if len(out) >= 6:
-                break
-    for watched in out[:VARIED_CALLS]:
-        for values in itertools.islice(observe_samples.variations(form, watched.values), 12):
-            attempt(values)
-    if any(s.aliases for w in out for s in w.seen):
-        for watched in out[:12]:
-            moved = {k: observe_samples.noncontiguous(v) for k, v in watched.values.items()}
-            attempt(moved, contiguous=False)
-        handed_back = any(a.same and a.of not in s.counted for w in out for s in w.seen for a in s.aliases)
-        for watched in out[:4] if handed_back else ():
-            for dtype in (torch.float64, torch.int64):
-                attempt(observe_samples.recast(watched.values, dtype))
-    required = [p for p in form.params if p.default is None]
-    if len(required) == 1 and any(
-        "same_dtype" not in facts for w in out for s in w.seen for facts in s.shapes.values()
-    ):
-        for dtype in observe_samples.DTYPES:  # a conversion may hand back what has the wanted dtype already
-            attempt(observe_samples.recast(out[0].values, dtype))
-    return out
-
-
-def _spread(calls: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
-    if len(calls) <= limit:
-        return calls
-    step = len(calls) / limit
-    return [calls[int(i * step)] for i in range(limit)]
-
-
-def _watch_call(call: observe.Caller, values: dict[str, Any], *, contiguous: bool) -> Watched:
-    return watch_scene(observe.scene_of(call, values), values, contiguous=contiguous)
-
-
-def watch_scene(
-    scene: observe.Scene, values: dict[str, Any], *, contiguous: bool = True, turn: int = 0
-) -> Watched:
-    """Runs the scene with sets of roles requiring grad. Raises Refused when torch refuses it.
-
-    With few roles these are all that `subsets` gives; with many they are chosen at random, by `turn`.
-    """
-    roles = [n for n, v in values.items() if any(can_require_grad(t) for t in tensors_in(v))]
-    watched = Watched(values, contiguous=contiguous)
-    watched.seen.append(observe.observe(scene, frozenset()))
-    chooser = random.Random(turn)
-    many = len(roles) > MANY_ROLES
-    able = []
-    for role in chooser.sample(roles, MANY_ROLES // 2) if many else roles:
-        try:
-            watched.seen.append(observe.observe(scene, frozenset((role,))))
-        except Refused:
-            continue  # torch does not differentiate with respect to this argument
-        able.append(role)
-    mixtures = list(subsets(able))
-    if many:
-        members = frozenset(r for r in roles if r.startswith("self."))
-        mixtures = [frozenset(roles) - members, members, frozenset(roles)]
-        mixtures += [
-            frozenset(r for r in roles if chooser.random() < share) for share in (0.1, 0.4) for _ in range(6)
-        ]
-    for grads in mixtures:
-        if len(grads) > 1:
-            watched.seen.append(observe.observe(scene, grads))
-    watched.reads = observe.reads_back(scene)
-    return watched
-
-
-def subsets(roles: Sequence[str]) -> Iterator[frozenset[str]]:
-    """Who requires grad: nobody, each alone, all, and every mixture while there are few."""
-    yield frozenset()
-    yield frozenset(roles)
-    yield from (frozenset((role,)) for role in roles if len(roles) > 1)
-    mixtures = itertools.chain.from_iterable(
-        itertools.combinations(roles, size) for size in range(2, len(roles))
-    )
-    yield from (frozenset(m) for m in itertools.islice(mixtures, SUBSETS))
-
-
-# --- what the calls amount to --------------------------------------------------------------------------------------
 
 
 def learn_form(form: Form, watched: Sequence[Watched], *, native: bool, refusal: str = "") -> Learned:
@@ -193,6 +47,15 @@ def learn_form(form: Form, watched: Sequence[Watched], *, native: bool, refusal:
             shaped = replace(shaped, field_names=())
         result.forms.append(_facts(shaped, members, native and len(groups) == 1, result.disagreements))
     return result
+
+
+def compared(form: Form) -> list[str]:
+    """The arguments whose values the conditions of a form compare, for `observe_vary.crossed`."""
+    conditions = [form.given, form.nodes, form.frees, form.reads]
+    conditions += [s.when for s in form.saves] + [a.when for a in form.aliases]
+    conditions += [w.when for w in form.writes]
+    names = dict.fromkeys(name for when in conditions for name in arguments_in(when))
+    return [name for name in names if name != "out" and not name.endswith(".ndim")]
 
 
 Structure = tuple[Condition, tuple[str, ...], bool, tuple[str, ...], list[Watched]]
@@ -250,7 +113,7 @@ def _flags(form: Form, watched: Watched) -> Facts:
     """Only the arguments that are flags."""
     facts = arguments_only(form, watched)
     flags = {n: v for n, v in facts.arguments.items() if v is None or isinstance(v, bool)}
-    return replace(facts, arguments=flags, ndims={})
+    return replace(facts, arguments=flags, ndims={}, kinds={}, contiguous={})
 
 
 def _as_list(seen: Seen) -> None:
@@ -276,12 +139,25 @@ def arguments_only(form: Form, watched: Watched) -> Facts:
         value = watched.values[param.name]
         simple = value is None or isinstance(value, (bool, int, float, str))
         literals[param.name] = value if simple else GIVEN
-    ndims = {
-        n: v.ndim
-        for n, v in watched.values.items()
-        if isinstance(v, torch.Tensor) and not n.startswith("self.")
+    tensors = {
+        n: v for n, v in watched.values.items() if isinstance(v, torch.Tensor) and not n.startswith("self.")
     }
-    return Facts(frozenset(), literals, ndims)
+    return Facts(
+        frozenset(),
+        literals,
+        {n: t.ndim for n, t in tensors.items()},
+        kinds={n: kind_of_numbers(t) for n, t in tensors.items()},
+        contiguous={n: t.layout != torch.strided or t.is_contiguous() for n, t in tensors.items()},
+    )
+
+
+def kind_of_numbers(tensor: torch.Tensor) -> str:
+    """`float`, `complex`, `bool` or `int`."""
+    if tensor.is_floating_point():
+        return "float"
+    if tensor.is_complex():
+        return "complex"
+    return "bool" if tensor.dtype == torch.bool else "int"
 
 
 def facts_of(form: Form, watched: Watched, seen: Seen) -> Facts:
@@ -289,8 +165,6 @@ def facts_of(form: Form, watched: Watched, seen: Seen) -> Facts:
 
 
 def _facts(form: Form, watched: list[Watched], native: bool, disagreements: list[str]) -> Form:
-    regular = [w for w in watched if w.contiguous]
-    pairs = [(w, s) for w in regular for s in w.seen]
     every = [(w, s) for w in watched for s in w.seen]
     # A call without floating tensors or whose results are all integers says nothing about gradients.
     differentiable = tuple(
@@ -300,7 +174,7 @@ def _facts(form: Form, watched: list[Watched], native: bool, disagreements: list
         (w, s) for w, s in every if s.grads & set(differentiable) and s.floating and not _handed_back(s)
     ]
     nodes = learn([(facts_of(form, w, s), _new_node(s)) for w, s in recording])
-    recorded = [(w, s) for w, s in pairs if _new_node(s)]
+    recorded = [(w, s) for w, s in every if _new_node(s)]
     never = tuple(
         role for role in form.results if not any(role in s.differentiable_results for _, s in every)
     )
@@ -325,14 +199,14 @@ def _facts(form: Form, watched: list[Watched], native: bool, disagreements: list
         saves=tuple(saves),
         frees=frees,
         aliases=_aliases(form, watched),
-        writes=_writes(form, regular),
-        reads=learn([(arguments_only(form, w), w.reads) for w in regular]),
+        writes=_writes(form, watched),
+        reads=learn([(arguments_only(form, w), w.reads) for w in watched]),
         formulas=form.formulas,
         source="observed",
     )
     if not native:
         return seen_form
-    return _merge(form, seen_form, recorded, pairs, disagreements)
+    return _merge(form, seen_form, recorded, every, disagreements)
 
 
 def _roles(form: Form, watched: Sequence[Watched]) -> list[str]:
@@ -367,12 +241,12 @@ def _merge(
     told: Form,
     seen: Form,
     recorded: list[tuple[Watched, Seen]],
-    pairs: list[tuple[Watched, Seen]],
+    every: list[tuple[Watched, Seen]],
     out: list[str],
 ) -> Form:
     """What the generator says where it agrees with what was seen; else what was seen, and a note of the difference."""
     merged = replace(seen, source="both")
-    recorded_any = any(_new_node(s) for _, s in pairs)
+    recorded_any = any(_new_node(s) for _, s in every)
     if not recorded_any and told.formulas and all(f == NOT_IMPLEMENTED for _, f in told.formulas):
         return replace(merged, formulas=())  # takes only tensors that cannot require grad
     if seen.differentiable != told.differentiable:

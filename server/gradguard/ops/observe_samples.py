@@ -1,4 +1,4 @@
-"""Arguments to call torch with: the samples of torch's own test suite, varied, and plain ones where it has none."""
+"""Arguments to call torch with: the samples of torch's own test suite, and plain ones where it has none."""
 
 from __future__ import annotations
 
@@ -148,59 +148,6 @@ def _dtypes(info: Any) -> list[torch.dtype]:
         torch.bool,
     ]
     return [d for d in order if d in supported] or list(supported)[:1]
-
-
-# --- variations ----------------------------------------------------------------------------------------------------
-
-_CHOICES: dict[str, tuple[Any, ...]] = {
-    "reduction": ("none", "mean", "sum"),
-    "approximate": ("none", "tanh"),
-    "mode": (),
-}
-
-
-def variations(form: Form, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The same call with one argument changed: flags flipped, optional tensors left out, exponents and rates moved."""
-    for param in form.params:
-        given = values.get(param.name)
-        if param.name in ("out", "requires_grad", "pin_memory"):
-            continue
-        for other in _others(param, given):
-            yield {**{k: v for k, v in values.items() if k != param.name}, param.name: other}
-        if param.name in values and param.default is not None and isinstance(given, torch.Tensor):
-            yield {k: v for k, v in values.items() if k != param.name}
-
-
-def _others(param: Param, given: Any) -> tuple[Any, ...]:
-    if param.kind is Kind.BOOL:
-        now = given if given is not None else param.default == "True"
-        return (not now,)
-    if param.name in _CHOICES and isinstance(given, (str, type(None))):
-        return tuple(c for c in _CHOICES[param.name] if c != given)
-    if param.name == "p" and isinstance(given, (int, float)):
-        return tuple(v for v in (0.0, 1.0, 2.0, given) if v != given)
-    if param.name == "exponent" and isinstance(given, (int, float)):
-        return tuple(v for v in (0, 1, 2, 3.5) if v != given)
-    return ()
-
-
-def noncontiguous(value: Any) -> Any:
-    """A copy laid out in memory with first and last dimension exchanged, where there are two."""
-    if isinstance(value, torch.Tensor) and value.ndim >= 2 and value.layout == torch.strided:
-        return value.detach().transpose(0, -1).contiguous().transpose(0, -1)
-    return value
-
-
-DTYPES = (
-    torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
-    torch.bool, torch.complex64, torch.complex128,
-)  # fmt: skip
-
-
-def recast(values: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:
-    """The same arguments with the first tensor in another dtype."""
-    first = next((n for n, v in values.items() if isinstance(v, torch.Tensor)), None)
-    return {n: v.to(dtype) if n == first else v for n, v in values.items()}
 
 
 # --- plain arguments -----------------------------------------------------------------------------------------------

@@ -69,8 +69,8 @@ def row_text(op: Op) -> str:
         row["first"] = "input"
     if op.since != "2.0":
         row["since"] = op.since
-    if op.example:
-        row["example"] = list(op.example)
+    if op.example is not None:
+        row["example"] = codec.encode_call(op.example)
     return _dump(row)
 
 
@@ -87,7 +87,13 @@ def op_of(row: dict[str, Any], name: str, names: Sequence[str], inplace: str, in
     elif "first" in row:
         forms = tuple(rename(f, "self", row["first"]) for f in forms)
     return Op(
-        name, tuple(names), forms, inplace_of, inplace, row.get("since", "2.0"), tuple(row.get("example", ()))
+        name,
+        tuple(names),
+        forms,
+        inplace_of,
+        inplace,
+        row.get("since", "2.0"),
+        codec.decode_call(row.get("example")),
     )
 
 

@@ -6,6 +6,7 @@ Nothing here uses the hooks that the rows were learned with.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 import warnings
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 
 import torch
 
-from gradguard.ops import observe_extra, observe_modules, observe_samples
+from gradguard.ops import observe_extra, observe_modules, observe_samples, observe_vary
 from gradguard.ops.conditions import holds
 from gradguard.ops.model import AliasKind, Form, ModuleRow, Op
 from gradguard.ops.observe import (
@@ -22,6 +23,7 @@ from gradguard.ops.observe import (
     Scene,
     alias_facts,
     can_require_grad,
+    replace_tensors,
     result_roles,
     scene_of,
     tensors_in,
@@ -29,7 +31,13 @@ from gradguard.ops.observe import (
 from gradguard.ops.observe_bind import bind, caller
 from gradguard.ops.observe_learn import Facts
 from gradguard.ops.observe_real import second_backward_raises, write_breaks_backward
-from gradguard.ops.observe_rows import Watched, arguments_only
+from gradguard.ops.observe_rows import arguments_only, compared
+from gradguard.ops.observe_watch import Watched
+
+POOLED = 40
+"""Calls that the values of an argument are gathered from."""
+CROSSED_CALLS = 2
+COMBINATIONS = 12
 
 
 @dataclass(slots=True)
@@ -56,15 +64,42 @@ def check_op(op: Op, function: Any, chooser: random.Random, calls: int) -> Verdi
         if tried >= calls:
             break
         scene = scene_of(caller(function, form), values)
-        facts = arguments_only(form, Watched(values))
+        facts = facts_of(form, values)
         tried += check_call(form, scene, facts, values, chooser, verdict)
         if tried % 2 and form.aliases:
-            moved = {n: observe_samples.noncontiguous(v) for n, v in values.items()}
+            moved = {n: replace_tensors(v, observe_vary.noncontiguous) for n, v in values.items()}
             with contextlib.suppress(Refused):
-                _check_forward(form, scene_of(caller(function, form), moved), facts, verdict)
+                scene = scene_of(caller(function, form), moved)
+                _check_forward(form, scene, facts_of(form, moved), verdict)
+    for form, values in _crossed(op, chooser) if op.name not in observe_vary.UNSAFE else ():
+        check_call(
+            form, scene_of(caller(function, form), values), facts_of(form, values), values, chooser, verdict
+        )
     if tried == 0 and not verdict.wrong:
         verdict.why_not = "torch refused every sample"
     return verdict
+
+
+def facts_of(form: Form, values: dict[str, Any]) -> Facts:
+    return arguments_only(form, Watched(values))
+
+
+def _crossed(op: Op, chooser: random.Random) -> Iterator[tuple[Form, dict[str, Any]]]:
+    """A few calls of each form with one argument changed, and combinations of those that its conditions compare."""
+    calls: dict[Form, list[dict[str, Any]]] = {}
+    for form, values in itertools.islice(_calls(op, chooser), POOLED):
+        calls.setdefault(form, []).append(values)
+    for form, known in calls.items():
+        pool = observe_vary.pool(form, known)
+        for base in known[:CROSSED_CALLS]:
+            varied = list(observe_vary.one_at_a_time(form, base, pool))
+            combined = observe_vary.crossed(form, compared(form), base, pool, chooser)
+            for values in [
+                *chooser.sample(varied, min(len(varied), COMBINATIONS)),
+                *itertools.islice(combined, COMBINATIONS),
+            ]:
+                if holds(form.given, facts_of(form, values).lookup):
+                    yield form, values
 
 
 def _calls(op: Op, chooser: random.Random) -> Iterator[tuple[Form, dict[str, Any]]]:
@@ -99,24 +134,39 @@ def check_module(row: ModuleRow, chooser: random.Random, calls: int) -> Verdict:
     for build in builds:
         if tried >= calls:
             break
-        for form in row.forms:
-            values = bind(form, build.inputs, build.named_inputs, strict=False)
-            if values is None:
-                continue
-            try:
-                module = observe_modules.construct(cls, build)
-            except Exception:
-                break
-            everything = {**values, **observe_modules.members(module)}
-            facts = arguments_only(form, Watched(everything, literals=observe_modules.attributes(module)))
-            if not holds(form.given, facts.lookup):
-                continue
-            scene = observe_modules.scene(cls, build, form, values)
-            tried += check_call(form, scene, facts, everything, chooser, verdict)
-            break
+        tried += _check_build(row, cls, build, chooser, verdict)
+    asked = [name for form in row.forms for name in compared(form)]
+    for build in itertools.islice(builds, CROSSED_CALLS):
+        for other in itertools.islice(
+            observe_modules.crossed(row.init, asked, build, builds, chooser), COMBINATIONS
+        ):
+            _check_build(row, cls, other, chooser, verdict)
     if tried == 0 and not verdict.wrong:
         verdict.why_not = "torch refused every sample"
     return verdict
+
+
+def _check_build(
+    row: ModuleRow,
+    cls: type[torch.nn.Module],
+    build: observe_modules.Built,
+    chooser: random.Random,
+    verdict: Verdict,
+) -> bool:
+    for form in row.forms:
+        values = bind(form, build.inputs, build.named_inputs, strict=False)
+        if values is None:
+            continue
+        try:
+            module = observe_modules.construct(cls, build)
+        except Exception:
+            return False
+        everything = {**values, **observe_modules.members(module)}
+        facts = arguments_only(form, Watched(everything, literals=observe_modules.attributes(module)))
+        if holds(form.given, facts.lookup):
+            scene = observe_modules.scene(cls, build, form, values)
+            return check_call(form, scene, facts, everything, chooser, verdict)
+    return False
 
 
 def check_call(

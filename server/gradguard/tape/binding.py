@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from gradguard.ops.model import Condition, Form, Kind, Op, Param
 from gradguard.tape import machine, shapes
@@ -258,6 +260,24 @@ def _parse(when: Condition) -> tuple[tuple[tuple[str, str, object], ...], ...]:
 _MEMORY_FACTS = frozenset({"contiguous", "same_dtype", "same_device", "same_shape", "viewable"})
 
 
+def _kind(tensor: Tensor) -> str | None:
+    """What its numbers are, in the words of the conditions."""
+    dtype = tensor.dtype
+    if dtype is None:
+        return None
+    if dtype == "bool" or dtype.startswith("complex"):
+        return dtype[:7]
+    return "float" if tensor.floating else "int"
+
+
+_TENSOR_FACTS: dict[str, Callable[[Tensor], object]] = {
+    "ndim": lambda t: len(t.shape) if t.shape is not None else None,
+    "kind": _kind,
+    "contiguous": lambda t: t.contiguous,
+}
+"""Facts of a tensor that conditions compare; None where they are not known."""
+
+
 def _atom(run: Run, atom: tuple[str, str, object], bound: Bound, source: Tensor | None, op: Op | None) -> Tri:
     kind, name, literal = atom
     if kind == "nograd":
@@ -273,11 +293,15 @@ def _atom(run: Run, atom: tuple[str, str, object], bound: Bound, source: Tensor 
         if unknown(bound.values.get(name)):
             return both(run.modes.grad, None)
         return machine.receives(run, bound.tensors(name))
-    if name.endswith(".ndim"):
-        ranks = {len(t.shape) if t.shape is not None else None for t in bound.tensors(name[:-5])}
-        if len(ranks) != 1 or None in ranks:
+    role, _, fact = name.rpartition(".")
+    value: Any
+    if fact in _TENSOR_FACTS:
+        facts = {_TENSOR_FACTS[fact](t) for t in bound.tensors(role)}
+        if not facts and not isinstance(bound.values.get(role), Sym):
+            return kind == "ne"
+        if len(facts) != 1 or None in facts:
             return None
-        value = ranks.pop()
+        value = facts.pop()
     elif name.startswith("self.") and bound.module is not None:
         value = bound.module.training if name == "self.training" else bound.module.attributes.get(name[5:])
     elif name in bound.values:
