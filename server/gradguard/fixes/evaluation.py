@@ -9,7 +9,7 @@ from dataclasses import replace
 from gradguard.findings import FixPlan, Span
 from gradguard.fixes.edit import Edit
 from gradguard.fixes.modes import under_mode
-from gradguard.fixes.region import blocks
+from gradguard.source.blocks import blocks
 from gradguard.source.text import Source
 
 _DIFFERENTIATES = frozenset({"backward", "grad", "step", "requires_grad_"})

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeGuard, TypeVar, cast
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
+from libcst.metadata import CodeRange, MetadataWrapper, ParentNodeProvider, PositionProvider
 
 from gradguard.findings import Span
 from gradguard.fixes.edit import Edit, changes
 from gradguard.fixes.edit import lines as lines_of
+from gradguard.source.blocks import blocks, first_line, last_line, touching
 from gradguard.source.lines import LineIndex
 from gradguard.source.scan import string_lines
 from gradguard.source.text import BOM, Source
@@ -35,11 +36,13 @@ class Region:
         self.first, self.last = first, last
         start, end = source.lines.start(first), source.lines.start(last + 1)
         text = source.text[start:end]
-        self.indent = indent_of(source)
+        self.indent = source.indent
         """What a new block is indented by."""
         self._bom = BOM if first == 1 and text.startswith(BOM) else ""
         text = self._without_feeds(text[len(self._bom) :])
-        self._plain = LineIndex(source.text[: start + len(self._bom)] + text + source.text[end:])
+        self._plain = source.lines
+        if self._feeds:
+            self._plain = LineIndex(source.text[: start + len(self._bom)] + text + source.text[end:])
         newline = source.lines.line_end
         indented = text[:1] in " \t"
         self._head = f"if 1:{newline}" if indented else ""
@@ -49,8 +52,9 @@ class Region:
             raise ValueError("not given back as it was")
         wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
         self.module = wrapper.module
-        self._positions = wrapper.resolve(PositionProvider)
-        self._parents = wrapper.resolve(ParentNodeProvider)
+        resolved = wrapper.resolve_many([PositionProvider, ParentNodeProvider])
+        self._positions = cast("dict[cst.CSTNode, CodeRange]", resolved[PositionProvider])
+        self._parents = cast("dict[cst.CSTNode, cst.CSTNode]", resolved[ParentNodeProvider])
         self._changes: dict[cst.CSTNode, list[Change]] = {}
         self._by_span: dict[Span, list[cst.CSTNode]] = {}
         for node, where in self._positions.items():
@@ -206,20 +210,6 @@ def _small(text: str) -> Small:
     return line.body[0]
 
 
-def indent_of(source: Source) -> str:
-    """What the file indents a block by."""
-    for node in ast.walk(source.tree):
-        body = getattr(node, "body", None)
-        if not isinstance(node, ast.stmt) or not isinstance(body, list) or not body:
-            continue
-        outer, inner = source.line(node.lineno), source.line(body[0].lineno)
-        mine = inner[: len(inner) - len(inner.lstrip(" \t"))]
-        theirs = outer[: len(outer) - len(outer.lstrip(" \t"))]
-        if body[0].lineno != node.lineno and mine.startswith(theirs) and mine != theirs:
-            return mine[len(theirs) :]
-    return "    "
-
-
 def extent(source: Source, spans: list[Span], *, whole: bool = False) -> tuple[int, int] | None:
     """First and last line of the smallest run of whole lines, of one block, that holds all spans."""
     if not spans or any(source.is_broken(line) for span in spans for line in (span.line, span.end_line)):
@@ -228,10 +218,10 @@ def extent(source: Source, spans: list[Span], *, whole: bool = False) -> tuple[i
     best: tuple[int, int] | None = None
     block: list[ast.stmt] = source.tree.body
     while block:
-        inside = [one for one in block if _first(one) <= last and (one.end_lineno or 0) >= first]
+        inside = [block[index] for index in touching(block, first, last)]
         if not inside:
             break
-        run = _first(inside[0]), inside[-1].end_lineno or inside[-1].lineno
+        run = first_line(inside[0]), last_line(inside[-1])
         if _covers(run, first, last) and _alone(source, block, inside, run):
             best = run
         if len(inside) > 1:
@@ -240,28 +230,13 @@ def extent(source: Source, spans: list[Span], *, whole: bool = False) -> tuple[i
             return best
         block = next((body for body in blocks(inside[0]) if _holds(body, first, last)), [])
     if whole:
-        top = [one for one in source.tree.body if _first(one) <= last and (one.end_lineno or 0) >= first]
+        top = [source.tree.body[index] for index in touching(source.tree.body, first, last)]
         if top and not any(
             isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) for one in top
         ):
             body = source.tree.body
-            return (_first(body[0]), body[-1].end_lineno or 0)
+            return (first_line(body[0]), last_line(body[-1]))
     return best
-
-
-def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    """The blocks of a compound statement."""
-    for name in ("body", "orelse", "finalbody"):
-        body = getattr(node, name, None)
-        if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
-            yield body
-    for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
-        yield part.body
-
-
-def _first(node: ast.stmt) -> int:
-    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(each.lineno for each in decorators)])
 
 
 def _covers(run: tuple[int, int], first: int, last: int) -> bool:
@@ -269,7 +244,7 @@ def _covers(run: tuple[int, int], first: int, last: int) -> bool:
 
 
 def _holds(body: list[ast.stmt], first: int, last: int) -> bool:
-    return _first(body[0]) <= first and last <= (body[-1].end_lineno or 0)
+    return first_line(body[0]) <= first and last <= last_line(body[-1])
 
 
 def _alone(source: Source, block: list[ast.stmt], inside: list[ast.stmt], run: tuple[int, int]) -> bool:

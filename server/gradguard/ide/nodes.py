@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gradguard.source.blocks import blocks
 from gradguard.source.text import Source
 
 _ALIASES = {"torch.nn.functional": "torch.nn.functional"}
@@ -101,12 +102,7 @@ def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
     while stack:
         for node in stack.pop():
             yield node
-            for name in ("body", "orelse", "finalbody"):
-                inner = getattr(node, name, None)
-                if isinstance(inner, list):
-                    stack.append(inner)
-            for branch in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
-                stack.append(branch.body)
+            stack.extend(blocks(node))
 
 
 def dotted(node: ast.AST, bound: dict[str, str]) -> str | None:

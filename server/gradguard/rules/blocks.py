@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from gradguard.findings import Applicability, FixPlan
 from gradguard.rules.model import Context
+from gradguard.source.blocks import around
 from gradguard.tape.domain import Place
-from gradguard.tape.events import InferenceSaved, RefusedWrite, SavedTensorMutated, SecondBackward
 
 
 def between(tree: ast.Module, first: ast.AST, second: ast.AST) -> tuple[list[ast.stmt], int, int] | None:
     """The block that holds both nodes in different statements of it, and which ones; None where there is none."""
-    for block in blocks(tree):
-        at = [index for node in (first, second) for index, one in enumerate(block) if _inside(node, one)]
-        if len(at) == 2 and at[0] != at[1]:
-            return block, at[0], at[1]
+    for (block, one), (other, two) in zip(around(tree, first), around(tree, second)):
+        if block is not other:
+            return None
+        if one != two:
+            return block, one, two
     return None
 
 
 def function_around(tree: ast.Module, node: ast.AST) -> ast.AST | None:
     """The innermost function around a node; None at the top level."""
-    found: ast.AST | None = None
-    for one in ast.walk(tree):
-        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and one is not node:
-            if _inside(node, one):
-                found = one
-    return found
-
-
-def blocks(tree: ast.AST) -> Iterator[list[ast.stmt]]:
-    """Every block of statements."""
-    for node in ast.walk(tree):
-        for name in ("body", "orelse", "finalbody"):
-            body = getattr(node, name, None)
-            if isinstance(body, list):
-                yield body
+    statements = [block[index] for block, index in around(tree, node)]
+    for statement in reversed(statements):
+        for one in reversed(list(ast.walk(statement))):  # inner ones come later in a walk
+            if (
+                isinstance(one, _FUNCTIONS)
+                and one is not node
+                and any(part is node for part in ast.walk(one))
+            ):
+                return one
+    return None
 
 
 def after(context: Context, node: ast.AST, place: Place, goal: Place | None, title: str) -> list[FixPlan]:
@@ -56,16 +51,8 @@ def after(context: Context, node: ast.AST, place: Place, goal: Place | None, tit
 
 def settled(context: Context, applicability: Applicability) -> Applicability:
     """An applicability that rests on what the whole program does: unsafe while torch stops it half way."""
-    stops = any(isinstance(event, _STOPS) for event in context.analysis.events)
-    return Applicability.UNSAFE if stops or context.analysis.limits else applicability
+    return Applicability.UNSAFE if context.events.stops or context.analysis.limits else applicability
 
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_STOPS = (SavedTensorMutated, RefusedWrite, SecondBackward, InferenceSaved)
-
-
-def _inside(node: ast.AST, outer: ast.AST) -> bool:
-    first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
-    if not getattr(outer, "lineno", 0) <= first or not last <= (getattr(outer, "end_lineno", 0) or 0):
-        return False
-    return any(part is node for part in ast.walk(outer))
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

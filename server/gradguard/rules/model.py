@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gradguard.findings import Applicability, Certainty, Finding, FixPlan, Related, Severity, Span
 from gradguard.tape.domain import Place
 from gradguard.tape.entry import Analysis
-from gradguard.tape.events import Event
+from gradguard.tape.events import Event, InferenceSaved, RefusedWrite, SavedTensorMutated, SecondBackward
 
 Render = Callable[["Context", Event], "Finding | None"]
 
@@ -27,12 +27,32 @@ class Rule:
     """False: reported only when asked for by name, code or level."""
 
 
+class Events:
+    """The events of one analysis, as rules look them up for each other's findings."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.stops = False
+        """Whether torch may stop the program somewhere."""
+        self._writes: dict[ast.AST, list[SavedTensorMutated | RefusedWrite]] = {}
+        for event in analysis.events:
+            self.stops |= isinstance(
+                event, (SavedTensorMutated, RefusedWrite, SecondBackward, InferenceSaved)
+            )
+            if isinstance(event, (SavedTensorMutated, RefusedWrite)):
+                self._writes.setdefault(event.write.place.node, []).append(event)
+
+    def writes_at(self, place: Place) -> Sequence[SavedTensorMutated | RefusedWrite]:
+        """Those about a write at this place; they share one finding."""
+        return self._writes.get(place.node, ())
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """One analysis, with the means to make findings from its events."""
 
     analysis: Analysis
     rule: Rule
+    events: Events
 
     def finding(
         self,

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from gradguard.findings import Finding
 from gradguard.rules import __path__ as _folder
-from gradguard.rules.model import Context, Rule
+from gradguard.rules.model import Context, Events, Rule
 from gradguard.tape.entry import Analysis
 
 
@@ -36,9 +36,10 @@ def _by_event() -> dict[type, list[Rule]]:
 def findings(analysis: Analysis) -> list[Finding]:
     """What the rules make of an analysis, in no particular order."""
     made: list[Finding] = []
+    events = Events(analysis)
     for event in analysis.events:
         for rule in _by_event().get(type(event), ()):
-            finding = rule.render(Context(analysis, rule), event)
+            finding = rule.render(Context(analysis, rule, events), event)
             if finding is not None:
                 made.append(finding)
     return _one_a_line(made)

@@ -12,10 +12,11 @@ import re
 from collections.abc import Iterator
 
 from gradguard.findings import Applicability, FixPlan
-from gradguard.rules.blocks import after, blocks, function_around
+from gradguard.rules.blocks import after, function_around
 from gradguard.rules.model import Context, quoted
+from gradguard.source.blocks import around
 from gradguard.tape.domain import Place
-from gradguard.tape.events import RefusedWrite, SavedTensorMutated, WriteFact
+from gradguard.tape.events import SavedTensorMutated, WriteFact
 from gradguard.tape.holders import ELSEWHERE, NOBODY, Sharing
 
 HARMLESS = frozenset({"dtype", "untyped", "shape", "index", "mask", "value", "number"})
@@ -112,7 +113,7 @@ def without_flag(context: Context, write: WriteFact) -> list[FixPlan]:
     """`inplace=True` dropped where the modules are made that write at this place."""
     makers = {
         context.analysis.span(each.maker): each.maker
-        for each in [write, *_writes_at(context, write.place)]
+        for each in [write, *(event.write for event in context.events.writes_at(write.place))]
         if each.maker is not None and isinstance(each.maker.node, ast.Call)
     }
     if write.maker is None or any(maker.path != write.place.path for maker in makers.values()):
@@ -132,13 +133,6 @@ def without_flag(context: Context, write: WriteFact) -> list[FixPlan]:
         makers[first],
         **({"also": also} if also else {}),
     )
-
-
-def _writes_at(context: Context, place: Place) -> Iterator[WriteFact]:
-    """Every write of one place that an event is about; they share one finding."""
-    for event in context.analysis.events:
-        if isinstance(event, (SavedTensorMutated, RefusedWrite)) and event.write.place.node is place.node:
-            yield event.write
 
 
 def _put(
@@ -186,23 +180,19 @@ def _compares(index: ast.expr, name: str) -> bool:
 def _stacked(context: Context, write: WriteFact, name: str) -> list[FixPlan]:
     """Rows written one by one in a loop, collected and stacked instead."""
     title = f"Collect the rows of {quoted(name)} and stack them"
-    for block in blocks(context.analysis.sources[write.place.path].tree):
-        for index, loop in enumerate(block):
-            if not isinstance(loop, ast.For) or write.statement not in loop.body or not index:
-                continue
-            before = block[index - 1]
-            if isinstance(before, ast.Assign) and [ast.unparse(t) for t in before.targets] == [name]:
-                span = context.analysis.span(Place(write.place.path, before))
-                made = f"{span.line}:{span.column}:{span.end_line}:{span.end_column}"
-                return context.plan(
-                    "stack-rows",
-                    title,
-                    Applicability.UNSAFE,
-                    write.statement,
-                    write.place,
-                    name=name,
-                    made=made,
-                )
+    if write.statement is None:
+        return []
+    for block, index in around(context.analysis.sources[write.place.path].tree, write.statement):
+        loop = block[index]
+        if not isinstance(loop, ast.For) or write.statement not in loop.body or not index:
+            continue
+        before = block[index - 1]
+        if isinstance(before, ast.Assign) and [ast.unparse(t) for t in before.targets] == [name]:
+            span = context.analysis.span(Place(write.place.path, before))
+            made = f"{span.line}:{span.column}:{span.end_line}:{span.end_column}"
+            return context.plan(
+                "stack-rows", title, Applicability.UNSAFE, write.statement, write.place, name=name, made=made
+            )
     return []
 
 
@@ -215,8 +205,8 @@ def saved_cloned(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
     """A clone for every op that saved what this write changes; none where one of them cannot be given one."""
     places: dict[ast.AST, Place] = {}
     first: SavedTensorMutated | None = None
-    for other in context.analysis.events:
-        if not isinstance(other, SavedTensorMutated) or other.write.place.node is not event.write.place.node:
+    for other in context.events.writes_at(event.write.place):
+        if not isinstance(other, SavedTensorMutated):
             continue
         expr = clonable(context, other)
         if expr is None or other.saved.place.path != event.write.place.path:

@@ -25,7 +25,7 @@ class Source:
     `previous` where the text is the same, and moved: `previous` must not be asked for places any more.
     """
 
-    __slots__ = ("_code", "_index", "_parsed", "_statements", "path", "text")
+    __slots__ = ("_code", "_indent", "_index", "_parsed", "_statements", "path", "text")
 
     def __init__(
         self, path: str, text: str, previous: Source | None = None, breaks: Iterable[int] = ()
@@ -37,6 +37,7 @@ class Source:
         # A form feed takes the one column of the byte order mark and leaves the indentation at zero.
         self._code = "\f" + text[1:] if text.startswith(BOM) else text
         self._statements: dict[int, tuple[int, int]] | None = None
+        self._indent: str | None = None
         # Of a file that another one imports, often nothing but the text is asked for; an edited one is parsed at
         # once, so that it does not keep its predecessors.
         self._parsed: _Parsed | None = None
@@ -113,6 +114,13 @@ class Source:
             byte += 2
         return self._index.column_of_byte(line, byte)
 
+    @property
+    def indent(self) -> str:
+        """What the file indents a block by: as its first indented block; four spaces where there is none."""
+        if self._indent is None:
+            self._indent = _indent(self)
+        return self._indent
+
     def slice(self, span: Span) -> str:
         """Text of a span."""
         return self.text[
@@ -130,6 +138,19 @@ class Source:
         if self._statements is None:
             self._statements = _statement_lines(self.tree)
         return self._statements.get(line, (line, line))
+
+
+def _indent(source: Source) -> str:
+    for node in ast.walk(source.tree):
+        body = getattr(node, "body", None)
+        if not isinstance(node, ast.stmt) or not isinstance(body, list) or not body:
+            continue
+        outer, inner = source.line(node.lineno), source.line(body[0].lineno)
+        mine = inner[: len(inner) - len(inner.lstrip(" \t"))]
+        theirs = outer[: len(outer) - len(outer.lstrip(" \t"))]
+        if body[0].lineno != node.lineno and mine.startswith(theirs) and mine != theirs:
+            return mine[len(theirs) :]
+    return "    "
 
 
 class _Parsed:

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from gradguard.tape.run import Run
 
 MAX_VISITS = 1000
+MAX_NAMES = 1000
+"""Variables after which nobody looks on who shares a written memory: each write looks through all of them."""
 MAX_LOOKS = 16
 """Executions of one statement after which nobody looks who shares what it writes."""
 ELSEWHERE = "^"
@@ -237,8 +239,11 @@ def _leading_to(run: Run, memory: Memory) -> Iterator[tuple[_Step, Value]]:
     """
     seen: set[int] = set()
     visits = 0
-    for mark, name, root in _names(run, memory):
-        if _inert(root):
+    for count, (mark, name, root) in enumerate(_names(run, memory)):
+        if count > MAX_NAMES:
+            yield _Step(None, name, mark), None
+            return
+        if _inert(root) or (type(root) is Tensor and _leads_elsewhere(root, memory)):
             continue
         stack: list[tuple[_Step, Value]] = [(_Step(None, name, mark), root)]
         while stack:
@@ -270,6 +275,14 @@ def _leading_to(run: Run, memory: Memory) -> Iterator[tuple[_Step, Value]]:
 
 _PLAIN = frozenset({type(None), bool, int, float, str, bytes, TorchName, External, ModuleV, ImportV})
 """Values that hold nothing."""
+
+
+def _leads_elsewhere(tensor: Tensor, memory: Memory) -> bool:
+    """Whether a tensor is seen at a glance not to lead to a memory, as nearly all of a long script are."""
+    if tensor.memory is memory or tensor.attributes is not None:
+        return False
+    grad = tensor.grad
+    return grad is None or (type(grad) is Tensor and _leads_elsewhere(grad, memory))
 
 
 def _inert(value: Value) -> bool:

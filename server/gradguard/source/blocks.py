@@ -1,0 +1,56 @@
+"""The blocks of statements of a tree, and the way down to a node, without looking at the rest of a long file."""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+Block = list[ast.stmt]
+
+
+def blocks(node: ast.AST) -> Iterator[Block]:
+    """The blocks of a module or of a compound statement; none is empty."""
+    for name in ("body", "orelse", "finalbody"):
+        body = getattr(node, name, None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
+            yield body
+    for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+        yield part.body
+
+
+def first_line(statement: ast.stmt) -> int:
+    """The line a statement starts at, with its decorators."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(each.lineno for each in decorators)])
+
+
+def last_line(statement: ast.stmt) -> int:
+    """The line a statement ends at."""
+    return statement.end_lineno or statement.lineno
+
+
+def touching(block: Block, first: int, last: int) -> range:
+    """Indices of the statements of a block that share lines with a stretch."""
+    return range(bisect_left(block, first, key=last_line), bisect_right(block, last, key=first_line))
+
+
+def around(tree: ast.Module, node: ast.AST) -> list[tuple[Block, int]]:
+    """Each block that holds a node, from the outside in, with the index of the statement it is in or is."""
+    found: list[tuple[Block, int]] = []
+    line = getattr(node, "lineno", 0)
+    at: ast.AST | None = tree
+    while at is not None:
+        inner = next(
+            (
+                (block, index)
+                for block in blocks(at)
+                for index in touching(block, line, line)
+                if any(part is node for part in ast.walk(block[index]))
+            ),
+            None,
+        )
+        if inner is not None:
+            found.append(inner)
+        at = inner[0][inner[1]] if inner is not None else None
+    return found
