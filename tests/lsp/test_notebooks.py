@@ -137,7 +137,7 @@ async def test_cells_can_be_edited_added_and_removed(editor: Editor) -> None:
     )
     change(editor, uri, lsp.NotebookDocumentCellChanges(structure=structure))
     await editor.until(lambda: not editor.client.diagnostics[new], "the finding to go")
-    assert not editor.client.diagnostics[cells[0]]
+    await editor.until(lambda: not editor.client.diagnostics[cells[0]], "those of the removed cell to go")
 
 
 async def test_closing_a_notebook_takes_its_findings_back(editor: Editor) -> None:

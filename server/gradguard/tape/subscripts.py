@@ -410,7 +410,7 @@ def tensor_put(
         node,
         masked=mask,
         part=part,
-        whole=bool(tensors_in(value)) and all(_everything(one) for one in parts),
+        whole=all(_everything(one) for one in parts),
     )
 
 

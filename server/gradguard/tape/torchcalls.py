@@ -114,10 +114,10 @@ def setitem(
         run,
         "index_put_" if indices else "copy_slices",
         place,
-        # `x[...] = v` is `x.copy_(v)`: what `x` was is forgotten.
-        sources if whole else (owner, *sources),
+        (owner, *sources),
         certain=needs is True,
-        # A copy into a view leaves a node on its base that the first backward empties; `x[:]` is no view but `x`.
+        # A copy into a view leaves a node on its base that the first backward empties; `x[:]` is no view but `x`,
+        # and `x[:] = v` is `x.copy_(v)`, which saves nothing. Either sends zeros to what `x` was.
         frees=False if whole else (True if indices or not _may_be_all(node.slice) else None),
     )
     if indices:
