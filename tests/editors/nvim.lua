@@ -73,7 +73,7 @@ local function run()
     vim.lsp.buf.code_action({ apply = true, filter = function(a) return a.title:find(wanted) ~= nil end })
   end
 
-  act('Ignore GG101')
+  act('Ignore GG101 on this line$')
   check('ignoring it writes the comment behind the emoji', vim.wait(60000, function()
     return line(4) == TEXT[5] .. '  # gradguard: ignore[GG101]'
   end, 20), line(4))
