@@ -235,7 +235,9 @@ def test_50_000_lines(gradguard: Runner) -> None:
 
 def test_thousands_of_findings(gradguard: Runner) -> None:
     """A finding must not cost a look through the whole file, nor its write one through all variables."""
-    one = "x{0} = torch.randn(3, requires_grad=True)\ny{0} = x{0}.exp()\ny{0}.add_(1)\ny{0}.sum().backward()\n"
+    one = (
+        "x{0} = torch.randn(3, requires_grad=True)\ny{0} = x{0}.exp()\ny{0}.add_(1)\ny{0}.sum().backward()\n"
+    )
     gradguard.write(long="import torch\n" + "".join(one.format(number) for number in range(2_500)))
     done = gradguard("check", "long.py")
     assert (done.code, done.out.count("GG101")) == (1, 2_500)
