@@ -63,8 +63,8 @@ table: $(DEV)  ## generate the table of operations from the installed torch
 
 # The samples of one seed, so that the same table gets the same answer; tests draw fresh ones each time.
 TABLE_SEED ?= 1
-table-check: $(DEV)  ## ask the installed torch whether the shipped table is right
-	$(PY) -m gradguard.ops.validate --seed $(TABLE_SEED)
+table-check: $(DEV)  ## ask the installed torch whether the shipped table is right; TABLE=--rows-only does not generate it again
+	$(PY) -m gradguard.ops.validate --seed $(TABLE_SEED) $(TABLE)
 
 bench: $(DEV)  ## measure latency, throughput and the neighbours; BENCH="..." passes options
 	$(PY) -m benchmarks $(BENCH)
