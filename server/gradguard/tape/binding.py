@@ -178,7 +178,7 @@ def accepts(param: Param, value: Value) -> bool | None:
         return (
             True
             if isinstance(value, bool)
-            else (False if isinstance(value, (int, float, str, ListV, TupleV, TorchName)) else None)
+            else (False if isinstance(value, (int, float, str, ListV, TupleV, TorchName, Tensor)) else None)
         )
     if kind is Kind.STR:
         return True if isinstance(value, str) else None
