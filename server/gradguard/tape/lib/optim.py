@@ -105,6 +105,7 @@ def parameters(optimizer: Instance) -> list[Tensor]:
 
 def step(run: Run, frame: Frame, optimizer: Instance, call: Call, node: ast.AST) -> Value:
     """`step(closure)`: the closure runs, then every parameter that has a gradient is written."""
+    from gradguard.tape import lifetime
     from gradguard.tape.calls import call_value
 
     closure = call.get(0, "closure")
@@ -119,8 +120,6 @@ def step(run: Run, frame: Frame, optimizer: Instance, call: Call, node: ast.AST)
         try:
             for _ in range(2 if lbfgs else 1):
                 result = call_value(run, frame, closure, Call([], {}, call.place, [], {}), node)
-                from gradguard.tape import lifetime
-
                 lifetime.iteration_ends(run, frame, loop)
                 if lbfgs:
                     _write(run, optimizer, run.place(frame, node), node)
