@@ -81,7 +81,7 @@ def imports(tree: ast.Module) -> dict[str, str]:
     if known is not None:
         return known
     bound: dict[str, str] = {}
-    for node in _statements(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.asname:
@@ -96,8 +96,8 @@ def imports(tree: ast.Module) -> dict[str, str]:
     return bound
 
 
-def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Every statement; expressions are not looked into, which is most of a walk."""
+def statements(tree: ast.Module | ast.ClassDef) -> Iterator[ast.stmt]:
+    """Every statement within, in no order; expressions are not looked into, which is most of a walk."""
     stack: list[list[ast.stmt]] = [tree.body]
     while stack:
         for node in stack.pop():

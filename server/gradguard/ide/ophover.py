@@ -11,11 +11,13 @@ import re
 from dataclasses import dataclass, field
 
 from gradguard.findings import Span
+from gradguard.ide import modulehover
 from gradguard.ide.analysis import Analysis
 from gradguard.ide.nodes import At, dotted, imports
-from gradguard.ide.wording import Wording
+from gradguard.ide.wording import Wording, listed
 from gradguard.ops import conditions, table
-from gradguard.ops.model import AliasKind, Condition, Form, Kind, ModuleRow, Op
+from gradguard.ops.formulas import readable
+from gradguard.ops.model import AliasKind, Condition, Form, Kind, Op
 
 _PLAIN_TYPES = (str, bytes, int, float, list, tuple, dict, set, frozenset)
 _OPERATORS: dict[type[ast.AST], str] = {
@@ -29,6 +31,7 @@ _NO_FORMULA = "not implemented"
 _SIMPLE = re.compile(r"[\w.\[\]]+")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _LONGEST = 40
+_LONGEST_FORMULA = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,10 @@ def hover(analysis: Analysis, at: At, wording: Wording) -> About | None:
     version = None if analysis.settings.torch == "auto" else analysis.settings.torch
     known = table.load(version)
     found = _operator(at) or _called(at, imports(source.tree))
+    if found is None or (known.module(found[0]) is None and known.op(found[0]) is None):
+        text = modulehover.of_instance(at, source.tree, known, imports(source.tree), wording)
+        if text:
+            return About(text, source.span(at.node))
     if found is None:
         return None
     name, use, node = found
@@ -65,7 +72,7 @@ def hover(analysis: Analysis, at: At, wording: Wording) -> About | None:
         return About(_backward_text(use, wording), source.span(node))
     module = known.module(name)
     if module is not None:
-        return About(_module_text(module, use, wording), source.span(node))
+        return About(modulehover.of_class(module, use.shown, wording), source.span(node))
     op = known.op(name)
     if op is None or not op.forms:
         return None
@@ -166,11 +173,9 @@ def _text(op: Op, form: Form, use: Use, wording: Wording) -> str:
     # What is saved in any case stands in the first line.
     points += [wording.text("op-saves-if", what=what, when=when) for what, when in saved if when]
     for role, formula in form.formulas[:3]:
-        if formula == _NO_FORMULA:
-            continue
-        points.append(
-            wording.text("op-formula", what=names.get(role, role), formula=_renamed(formula, names))
-        )
+        shown = _renamed(readable(formula), names)
+        if formula != _NO_FORMULA and len(shown) <= _LONGEST_FORMULA:
+            points.append(wording.text("op-formula", what=names.get(role, role), formula=shown))
     kept = {what for what, _ in saved}
     free = [
         names[p.name] for p in form.params if p.kind is Kind.TENSOR and p.name in names and p.name != "out"
@@ -178,9 +183,9 @@ def _text(op: Op, form: Form, use: Use, wording: Wording) -> str:
     free = [each for each in dict.fromkeys([*free, *_results(form, names, wording)]) if each not in kept]
     free = [each for each in free if each not in written and _SIMPLE.fullmatch(each)]
     if saved:
-        points.append(wording.text("op-do-not-write", what=_list(dict.fromkeys(what for what, _ in saved))))
+        points.append(wording.text("op-do-not-write", what=listed(dict.fromkeys(what for what, _ in saved))))
     if free and form.formulas:
-        points.append(wording.text("op-may-write", what=_list(free)))
+        points.append(wording.text("op-may-write", what=listed(free)))
     for what in dict.fromkeys(written):
         points.append(wording.text("op-writes", what=what))
     for alias in form.aliases:
@@ -241,31 +246,12 @@ def _inplace_name(op: Op) -> str:
 def _headline(saved: list[tuple[str, str]], written: list[str], wording: Wording) -> str:
     sure = [what for what, condition in saved if not condition]
     if sure:
-        return wording.text("op-head-saves", what=_list(sure))
+        return wording.text("op-head-saves", what=listed(sure))
     if saved:
-        return wording.text("op-head-may-save", what=_list(what for what, _ in saved))
-    return wording.text("op-head-writes", what=_list(written)) if written else wording.text("op-head-nothing")
-
-
-def _module_text(row: ModuleRow, use: Use, wording: Wording) -> str:
-    if row.name.startswith("torch.optim."):
-        points = [wording.text("optimizer-writes"), wording.text("optimizer-holds")]
-        return "\n".join(
-            [f"**`{use.shown}`** {wording.text('optimizer-head')}", "", *(f"- {each}" for each in points)]
-        )
-    lines = [f"**`{use.shown}`** {wording.text('module-head')}", ""]
-    if row.parameters:
-        lines.append(f"- {wording.text('module-parameters', what=_list(name for name, _ in row.parameters))}")
-    if row.buffers:
-        lines.append(f"- {wording.text('module-buffers', what=_list(name for name, _ in row.buffers))}")
-    saves = dict.fromkeys(each.role for form in row.forms for each in form.saves)
-    if row.container:
-        lines.append(f"- {wording.text('module-container')}")
-    elif saves:
-        lines.append(f"- {wording.text('module-saves', what=_list(saves))}")
-    elif row.forms:
-        lines.append(f"- {wording.text('module-saves-nothing')}")
-    return "\n".join(lines).rstrip()
+        return wording.text("op-head-may-save", what=listed(what for what, _ in saved))
+    return (
+        wording.text("op-head-writes", what=listed(written)) if written else wording.text("op-head-nothing")
+    )
 
 
 def _names(form: Form, use: Use, wording: Wording) -> dict[str, str]:
@@ -275,14 +261,14 @@ def _names(form: Form, use: Use, wording: Wording) -> dict[str, str]:
         names[param.name] = _short(argument)
     for name, argument in use.keywords.items():
         names[name] = _short(argument)
+    # In `x = x.exp()` the name means the argument until the line is done.
+    result = "" if use.result in names.values() else use.result
     if len(form.results) == 1:
-        names[form.results[0]] = use.result or wording.text("op-result")
+        names[form.results[0]] = result or wording.text("op-result")
     else:
         fields = form.field_names or form.results
         for index, role in enumerate(form.results):
-            names[role] = (
-                f"{use.result}[{index}]" if use.result else f"{wording.text('op-result')} ({fields[index]})"
-            )
+            names[role] = f"{result}[{index}]" if result else f"{wording.text('op-result')} ({fields[index]})"
     return names
 
 
@@ -299,18 +285,21 @@ def _condition(
     if holds is not None:
         return "", holds
     clauses = []
+    doubtful = False
+    roles = {param.name for param in form.params}
     for clause in when:
-        atoms = conditions.parse(clause)
-        if any(_known(atom, form, use) is False for atom in atoms):
+        atoms = [atom for atom in conditions.parse(clause) if _known(atom, form, use) is None]
+        if any(_known(atom, form, use) is False for atom in conditions.parse(clause)):
             continue
-        words = [
-            _atom(atom, names, wording)
-            for atom in atoms
-            if _known(atom, form, use) is None and atom.name not in "*?"
-        ]
-        if words:
-            clauses.append(wording.text("and").join(words))
-    return wording.text("or").join(dict.fromkeys(clauses)), None
+        # `input.ndim=2` and the like: which shapes keep what is more than a hover should list.
+        told = [atom for atom in atoms if atom.name in roles]
+        doubtful = doubtful or len(told) < len(atoms)
+        if told:
+            clauses.append(wording.text("and").join(_atom(atom, names, wording) for atom in told))
+    text = wording.text("or").join(dict.fromkeys(clauses))
+    if not doubtful:
+        return text, None
+    return wording.text("and").join(filter(None, (text, wording.text("shapes-decide")))), None
 
 
 def _atom(atom: conditions.Atom, names: dict[str, str], wording: Wording) -> str:
@@ -398,7 +387,3 @@ class _Shortened(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
         return ast.Call(self.visit(node.func), [ast.Name("…", ast.Load())], [])
-
-
-def _list(names: object) -> str:
-    return ", ".join(f"`{name}`" for name in names)  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -39,6 +40,11 @@ class Wording:
     def message(self, message: str) -> str:
         """What a rule said, in this language."""
         return translated(message, self.language)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names of a program in a row, each as code."""
+    return ", ".join(f"`{name}`" for name in names)
 
 
 @lru_cache(maxsize=4096)

@@ -16,6 +16,7 @@ import torch
 from gradguard.ops import (
     generate_corrections,
     generate_examples,
+    generate_formulas,
     generate_groups,
     generate_native,
     generate_run,
@@ -138,6 +139,7 @@ def build(only: str = "", jobs: int = 2) -> Table:
         modules = [_example_again(row) for row in modules]
     grouped = generate_groups.groups(ops)
     ops = generate_groups.share_formulas(ops, grouped)
+    ops = generate_formulas.given(ops, generate_formulas.derivatives())
     problems = [f"disagreement without an entry: {text}" for text in unresolved]
     if not only:
         problems += [f"entry without a disagreement: {text}" for text in idle]

@@ -15,6 +15,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import torchgen
@@ -71,15 +72,23 @@ class NativeForm:
     """Made of other functions on the CPU: what it records there is not written in the yaml files."""
 
 
+_ROOT = os.path.join(os.path.dirname(torchgen.__file__), "packaged")
+
+
+@lru_cache(maxsize=1)
+def matched() -> dict[str, NativeFunctionWithDifferentiabilityInfo]:
+    """Every native function with its derivatives, by name with overload (`add.Tensor`)."""
+    native_yaml = os.path.join(_ROOT, "ATen/native/native_functions.yaml")
+    tags_yaml = os.path.join(_ROOT, "ATen/native/tags.yaml")
+    functions = parse_native_yaml(native_yaml, tags_yaml).native_functions
+    infos, _ = load_derivatives(os.path.join(_ROOT, "autograd/derivatives.yaml"), native_yaml, tags_yaml)
+    return {str(m.func.func.name): m for m in match_differentiability_info(functions, infos)}
+
+
 def load() -> dict[str, list[NativeForm]]:
     """Every native function bound to Python, by public name, forms in the order the argument parser tries."""
-    root = os.path.join(os.path.dirname(torchgen.__file__), "packaged")
-    native_yaml = os.path.join(root, "ATen/native/native_functions.yaml")
-    tags_yaml = os.path.join(root, "ATen/native/tags.yaml")
-    deprecated_yaml = os.path.join(root, "autograd/deprecated.yaml")
-    functions = parse_native_yaml(native_yaml, tags_yaml).native_functions
-    infos, _ = load_derivatives(os.path.join(root, "autograd/derivatives.yaml"), native_yaml, tags_yaml)
-    matched = {str(m.func.func.name): m for m in match_differentiability_info(functions, infos)}
+    deprecated_yaml = os.path.join(_ROOT, "autograd/deprecated.yaml")
+    functions = [m.func for m in matched().values()]
     bound = [f for f in functions if should_generate_py_binding(f)]
     # `copy_`, `nonzero` and others have bindings written by hand, yet the same schema.
     table: dict[str, list[NativeForm]] = {}
@@ -90,7 +99,7 @@ def load() -> dict[str, list[NativeForm]]:
             for name in _public_names(pair.function, pair.signature.name, method):
                 grouped[name].append(pair)
         for name, overloads in grouped.items():
-            table[name] = _forms(overloads, matched, method)
+            table[name] = _forms(overloads, matched(), method)
     return table
 
 

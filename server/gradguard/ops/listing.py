@@ -6,6 +6,7 @@ import fnmatch
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from gradguard.ops.formulas import readable
 from gradguard.ops.model import Alias, AliasKind, Form, ModuleRow, Op
 from gradguard.ops.table import Table
 from gradguard.ops.wording import grouped, phrase, words
@@ -55,7 +56,8 @@ def _line(row: Op | ModuleRow) -> Line:
         _by_form(forms, _writes),
         _by_form(forms, lambda form: phrase("yes", form.reads) if form.reads else ""),
         _joined(
-            _short(f"{roles}: {text}") for roles, text in shared_formulas(forms[0].formulas if forms else ())
+            _short(f"{roles}: {readable(text)}")
+            for roles, text in shared_formulas(forms[0].formulas if forms else ())
         ),
         _note(row),
     )

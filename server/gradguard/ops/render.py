@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradguard.ops.examples import absence, examples
+from gradguard.ops.formulas import readable
 from gradguard.ops.listing import aliases, shared_formulas
 from gradguard.ops.model import AliasKind, Form, ModuleRow, Op
 from gradguard.ops.table import Table
@@ -73,7 +74,7 @@ def _backward(form: Form) -> str:
             return "Records nothing for backward."
         return "Records nothing for backward; the result does not require grad." if form.results else ""
     lines = ["**What backward needs.** " + ("Nothing is kept." if not form.saves and not form.frees else "")]
-    whys = {s.role: s.why for s in form.saves}
+    whys = {s.role: readable(s.why) for s in form.saves}
     for roles, when in grouped((s.role, s.when) for s in form.saves):
         reasons = list(dict.fromkeys(whys[s.role] for s in form.saves if s.when == when and whys[s.role]))
         reason = f": `{'`, `'.join(reasons)}`" if reasons else ""
@@ -87,7 +88,7 @@ def _backward(form: Form) -> str:
     if form.formulas:
         lines.append("\n**Gradient.**")
         lines += [
-            f"- for `{roles.replace(', ', '`, `')}`: `{text}`"
+            f"- for `{roles.replace(', ', '`, `')}`: `{readable(text)}`"
             for roles, text in shared_formulas(form.formulas)
         ]
     if form.nodes and "*" not in form.nodes:
