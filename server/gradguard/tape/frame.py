@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gradguard.tape.domain import Place
 
 if TYPE_CHECKING:
+    from gradguard.tape.counting import Cell, Container
     from gradguard.tape.values import ClassV, FunctionV, Value
 
 
@@ -141,6 +142,12 @@ class Loop:
     over: str = ""
     """What it iterates: `parameters`, `tensor`, `data`, or empty."""
     exact: bool = False
+    long: bool = False
+    """Has more passes, or may have, than are run."""
+    counted: dict[tuple[int, Hashable], tuple[Cell, bool]] = field(default_factory=dict)
+    """Numbers that the pass has made from themselves; with each, whether it rises."""
+    grown: dict[int, Container] = field(default_factory=dict)
+    """Containers that the pass has put items into."""
     length: int = 0
     """Number of iterations of an exact loop."""
     passes: int = 0

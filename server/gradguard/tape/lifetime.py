@@ -17,7 +17,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gradguard.tape import graphs, holders, layout
+from gradguard.tape import counting, graphs, holders, layout
 from gradguard.tape.domain import Node, Place, Tensor
 from gradguard.tape.events import BrokenGraph, Event, GraphKept, GraphReleased, RetainGraph, UnusedGraph
 from gradguard.tape.frame import Frame, Loop
@@ -41,6 +41,7 @@ MAX_DEPTH = 8
 def iteration_ends(run: Run, frame: Frame, loop: Loop) -> None:
     """Note that a pass came to its end."""
     loop.passes = loop.iteration + 1
+    counting.pass_ends(run, loop)
 
 
 def loop_ends(run: Run, frame: Frame, loop: Loop) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import attributes, subscripts
+from gradguard.tape import attributes
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
 from gradguard.tape.truth import key_of
-from gradguard.tape.values import DictV, Instance, ListV, Sym, TupleV, Value
+from gradguard.tape.values import DictV, Instance, ListV, Sym, TupleV, Value, token
 
 
 def matches(run: Run, frame: Frame, subject: Value, pattern: ast.pattern) -> bool:
@@ -74,7 +74,7 @@ def _mapping(run: Run, frame: Frame, subject: Value, pattern: ast.MatchMapping) 
     for key, part in zip(pattern.keys, pattern.patterns, strict=True):
         wanted = evaluate(run, frame, key)
         if isinstance(subject, DictV):
-            held = subject.items.get(subscripts.token(wanted))
+            held = subject.items.get(token(wanted))
             if held is None and not subject.open:
                 return False
             item = held[1] if held is not None else run.fresh()

@@ -6,7 +6,7 @@ import ast
 import operator
 from collections.abc import Callable
 
-from gradguard.tape import graphs, machine, torchcalls
+from gradguard.tape import counting, graphs, machine, torchcalls
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor, is_number
 from gradguard.tape.domain import Tensor
@@ -24,6 +24,7 @@ from gradguard.tape.values import (
     TupleV,
     Value,
     tensors_in,
+    token,
 )
 
 _DUNDER = {
@@ -165,8 +166,16 @@ def _sequence(
         items, is_open = list(left.items), True
     if isinstance(left, TupleV):
         return TupleV(tuple(items), open=is_open)
-    trimmed = any(isinstance(part, ListV) and part.trimmed for part in (left, right))
-    return ListV(items, open=is_open, made=run.place(frame, node), trimmed=trimmed)
+    parts = [part for part in (left, right) if isinstance(part, ListV)]
+    made = ListV(
+        items,
+        open=is_open,
+        made=run.place(frame, node),
+        trimmed=any(part.trimmed for part in parts),
+        counted=any(part.counted for part in parts),
+    )
+    counting.grown(run, made)
+    return made
 
 
 def _instance_operator(
@@ -296,7 +305,11 @@ def compare(
     made = Sym(
         ("cmp", "Eq" if op in (ast.Eq, ast.NotEq) else op.__name__, key_of(left), key_of(right)), "bool"
     )
-    return Sym(("not", made.key), "bool") if op is ast.NotEq else made
+    if op is ast.NotEq:
+        made = Sym(("not", made.key), "bool")
+    if any(isinstance(side, Sym) and "counted" in side.facts for side in (left, right)):
+        made.facts["counted"] = True
+    return made
 
 
 def _index_compare(op: type[ast.cmpop], left: Value, right: Value) -> bool | None:
@@ -358,8 +371,6 @@ def _contains(
     ):
         known = left in right.items
     elif isinstance(right, DictV):
-        from gradguard.tape.subscripts import token
-
         if token(left) in right.items:
             known = True
         elif not right.open and not isinstance(left, Sym):
@@ -395,6 +406,7 @@ def augmented(
                 machine.stored(run, tensor, run.place(frame, node), machine.source_text(node.target))
             left.items.extend(right.items)
             left.open = left.open or right.open
+            counting.grown(run, left)
         else:
             left.open = True
         return left, True

@@ -103,23 +103,23 @@ class Snapshot:
                 self._value(item)
 
     def _list(self, value: ListV) -> None:
-        items, is_open = list(value.items), value.open
+        items, is_open, counted = list(value.items), value.open, value.counted
 
         def undo() -> None:
             value.items[:] = items
-            value.open = is_open
+            value.open, value.counted = is_open, counted
 
         self._restore.append(undo)
         for item in items:
             self._value(item)
 
     def _dict(self, value: DictV) -> None:
-        items, is_open = dict(value.items), value.open
+        items, is_open, counted = dict(value.items), value.open, value.counted
 
         def undo() -> None:
             value.items.clear()
             value.items.update(items)
-            value.open = is_open
+            value.open, value.counted = is_open, counted
 
         self._restore.append(undo)
         for _, item in items.values():

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
-from gradguard.tape import attributes, definitions, imports, lifetime, operators, subscripts
+from gradguard.tape import attributes, counting, definitions, imports, lifetime, operators, subscripts
 from gradguard.tape.contexts import enter, leave
 from gradguard.tape.domain import Tensor
 from gradguard.tape.expressions import assign_name, evaluate, guarded, periodic
@@ -82,8 +82,27 @@ def _assign(run: Run, frame: Frame, node: ast.Assign) -> Steps | None:
     value = evaluate(run, frame, node.value)
     run.statement = node
     for target in node.targets:
-        unpack_into(run, frame, target, value)
+        if type(value) in (int, float) and run.loops and _recounts(target, node.value):
+            owner = evaluate(run, frame, target.value) if isinstance(target, ast.Attribute) else None
+            at = counting.cell(frame, target, owner)
+            before = counting.read(at) if at is not None else None
+            unpack_into(run, frame, target, value)
+            if type(before) in (int, float) and before != value:
+                counting.counted(run, at, None, before, None)
+        else:
+            unpack_into(run, frame, target, value)
     return None
+
+
+def _recounts(target: ast.expr, made: ast.expr) -> bool:
+    """Whether a value is made from what the target holds: `n = n + 1`, `self.at = (self.at + 1) % size`."""
+    known: bool | None = getattr(target, "_gradguard_recounts", None)
+    if known is None:
+        known = isinstance(target, (ast.Name, ast.Attribute)) and ast.unparse(target) in {
+            ast.unparse(part) for part in ast.walk(made) if isinstance(part, type(target))
+        }
+        target._gradguard_recounts = known  # type: ignore[attr-defined]
+    return known
 
 
 def _annassign(run: Run, frame: Frame, node: ast.AnnAssign) -> None:
@@ -105,6 +124,7 @@ def _augassign(run: Run, frame: Frame, node: ast.AugAssign) -> None:
         run.statement = node
         value, _ = operators.augmented(run, frame, type(node.op), left, right, node)
         assign_name(run, frame, target.id, value, node)
+        owner = index = None
     elif isinstance(target, ast.Attribute):
         owner = evaluate(run, frame, target.value)
         left = attributes.get(run, frame, owner, target.attr, target)
@@ -112,6 +132,7 @@ def _augassign(run: Run, frame: Frame, node: ast.AugAssign) -> None:
         run.statement = node
         value, _ = operators.augmented(run, frame, type(node.op), left, right, node)
         attributes.put(run, frame, owner, target.attr, value, target, augmented=value is left)
+        index = None
     elif isinstance(target, ast.Subscript):
         owner = evaluate(run, frame, target.value)
         index = evaluate(run, frame, target.slice)
@@ -121,6 +142,8 @@ def _augassign(run: Run, frame: Frame, node: ast.AugAssign) -> None:
         value, _ = operators.augmented(run, frame, type(node.op), left, right, node)
         # Python stores the result back: for a tensor this is `x[i] = x[i]`, a second write to `x`.
         subscripts.put(run, frame, owner, index, value, target)
+    if run.loops and type(value) in (int, float):
+        counting.counted(run, counting.cell(frame, target, owner, index), type(node.op), left, right)
 
 
 def _if(run: Run, frame: Frame, node: ast.If) -> Steps:
@@ -183,6 +206,7 @@ def _for(run: Run, frame: Frame, node: ast.For | ast.AsyncFor) -> Steps:
     limit = MAX_EXACT if source.length is None or source.length <= MAX_EXACT else 2
     if len(run.loops) >= 2 and (source.length or 0) > 4:
         limit = 2
+    loop.long = not source.exact or source.length is None or source.length > limit
     left = yield from _iterations(run, frame, node, loop, source, limit)
     if left is BREAK:
         return None
@@ -203,6 +227,8 @@ def _iterations(
             loop.iteration = count
             loop.began = run.tick()
             run.statement = node
+            if count and loop.long and type(item) is int:
+                item = counting.later(run)
             unpack_into(run, frame, node.target, item)
             signal = yield from execute_block(run, frame, node.body)
             lifetime.iteration_ends(run, frame, loop)
@@ -231,9 +257,14 @@ def _while(run: Run, frame: Frame, node: ast.While) -> Steps:
                 break
             if isinstance(test, Tensor):
                 truth(run, frame, test, node.test, weak=True)
+            if not loop.iteration and isinstance(test, Sym) and "counted" in test.facts:
+                # `while len(queue) > 8` asks what an outer loop has counted, as `if` would.
+                if not truth(run, frame, test, node.test):
+                    break
             endless = isinstance(node.test, ast.Constant)
             unknown += known is None or endless
             concrete += known is True and not endless
+            loop.long = loop.long or known is None or endless or concrete >= MAX_EXACT
             if unknown > MAX_WHILE or concrete > MAX_EXACT:
                 break
             signal = yield from execute_block(run, frame, node.body)

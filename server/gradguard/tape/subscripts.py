@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
 from dataclasses import dataclass
 
-from gradguard.tape import attributes, holders, layout, lifetime, machine, reads, torchcalls
+from gradguard.tape import attributes, counting, holders, layout, lifetime, machine, reads, torchcalls
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Place, Tensor
@@ -14,7 +13,7 @@ from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
 from gradguard.tape.sizes import known
 from gradguard.tape.strides import Shape
-from gradguard.tape.values import ArrayV, DictV, Instance, ListV, Sym, TupleV, Value, tensors_in
+from gradguard.tape.values import ArrayV, DictV, Instance, ListV, Sym, TupleV, Value, tensors_in, token
 
 
 @dataclass(slots=True, eq=False)
@@ -24,17 +23,6 @@ class SliceV:
     lower: Value = None
     upper: Value = None
     step: Value = None
-
-
-def token(key: Value) -> Hashable:
-    """What a dictionary tells keys apart by."""
-    if key is None or isinstance(key, (bool, int, float, str, bytes)):
-        return key
-    if isinstance(key, Sym):
-        return key.key
-    if isinstance(key, TupleV):
-        return ("tuple", *(token(item) for item in key.items))
-    return ("id", id(key))
 
 
 def dict_set(target: DictV, key: Value, value: Value) -> None:
@@ -309,6 +297,8 @@ def put(run: Run, frame: Frame, owner: Value, index: Value, value: Value, node: 
         dict_set(owner, index, value)
         if held is not None:
             lifetime.replaced(run, frame, held[1], value)
+        else:
+            counting.grown(run, owner)
     elif isinstance(owner, Instance):
         method = attributes.class_lookup(owner.cls, "__setitem__")
         if method is not None:

@@ -7,7 +7,7 @@ an object of its own, created anew on each path, so that the interpreter may sim
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,8 @@ class ListV:
     escaped: bool = False
     trimmed: bool = False
     """Cut to a fixed number of items by a loop that is running: it does not grow."""
+    counted: bool = False
+    """A loop whose last passes are not run puts items in: its length is not known."""
 
 
 @dataclass(slots=True, eq=False)
@@ -77,6 +79,8 @@ class DictV:
     factory: Value = None
     kind: str = "dict"
     escaped: bool = False
+    counted: bool = False
+    """A loop whose last passes are not run puts items in: its length is not known."""
 
 
 @dataclass(slots=True, eq=False)
@@ -250,3 +254,14 @@ def tensors_in(value: Value) -> list[Tensor]:
     if isinstance(value, DictV):
         return [tensor for _, item in value.items.values() for tensor in tensors_in(item)]
     return []
+
+
+def token(key: Value) -> Hashable:
+    """What a dictionary tells keys apart by."""
+    if key is None or isinstance(key, (bool, int, float, str, bytes)):
+        return key
+    if isinstance(key, Sym):
+        return key.key
+    if isinstance(key, TupleV):
+        return ("tuple", *(token(item) for item in key.items))
+    return ("id", id(key))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from gradguard.tape import attributes, graphs, machine, operators, reads
+from gradguard.tape import attributes, counting, graphs, machine, operators, reads
 from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
@@ -62,9 +62,7 @@ def indices(run: Run, first: Value) -> Iterator[Value]:
     """The first index as it is, later ones as unknown numbers that are not the first."""
     yield first
     for _ in range(MAX_RANGE):
-        later = run.fresh("index")
-        later.facts["later"] = True
-        yield later
+        yield counting.later(run)
 
 
 def _unknown_range(run: Run, call: Call) -> Iterator[Value]:
@@ -80,7 +78,7 @@ def _enumerate(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     start = call.get(1, "start", 0)
     numbers: Iterator[Value] = (
         iter(range(start, start + MAX_RANGE))
-        if source.exact and isinstance(start, int)
+        if source.exact and (source.length or 0) <= _EXACT_RANGE and isinstance(start, int)
         else indices(run, start)
     )
     pairs = (TupleV((number, item)) for number, item in zip(numbers, source.source, strict=False))
@@ -195,7 +193,7 @@ def _defaultdict(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 def _len(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     value = held(call.get(0, "obj"))
     if isinstance(value, (ListV, TupleV, DictV)) and not value.open:
-        return len(value.items)
+        return len(value.items) if isinstance(value, TupleV) else counting.length(value)
     if isinstance(value, (str, bytes)):
         return len(value)
     if isinstance(value, Tensor):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from gradguard.tape import machine
+from gradguard.tape import counting, machine
 from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
-from gradguard.tape.subscripts import dict_set, token
+from gradguard.tape.subscripts import dict_set
 from gradguard.tape.truth import key_of
-from gradguard.tape.values import DictV, ListV, Sym, TupleV, Value, tensors_in
+from gradguard.tape.values import DictV, ListV, Sym, TupleV, Value, tensors_in, token
 
 
 def method(
@@ -42,6 +42,7 @@ def _append(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> 
     value = call.get(0, "object")
     _remember(run, frame, value, node)
     owner.items.append(value)
+    counting.grown(run, owner)
     if isinstance(owner.maxlen, int) and len(owner.items) > owner.maxlen:
         del owner.items[0]
     return None
@@ -50,6 +51,7 @@ def _append(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> 
 def _appendleft(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
     _remember(run, frame, call.get(0, "object"), node)
     owner.items.insert(0, call.get(0, "object"))
+    counting.grown(run, owner)
     return None
 
 
@@ -61,6 +63,7 @@ def _extend(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> 
         _remember(run, frame, item, node, inside=True)
         owner.items.append(item)
     owner.open = owner.open or not source.exact
+    counting.grown(run, owner)
     return None
 
 
@@ -68,6 +71,7 @@ def _insert(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> 
     index, value = call.get(0, "index"), call.get(1, "object")
     _remember(run, frame, value, node)
     owner.items.insert(index if isinstance(index, int) else len(owner.items), value)
+    counting.grown(run, owner)
     return None
 
 
@@ -95,7 +99,7 @@ def _clear(run: Run, frame: Frame, owner: ListV | DictV, call: Call, node: ast.A
 
     lifetime.release(run, tensors_in(owner))
     owner.items.clear()
-    owner.open = False
+    owner.open = owner.counted = False
     return None
 
 
@@ -126,6 +130,7 @@ def _add(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Val
     if not any(item is value or (isinstance(item, (str, int)) and item == value) for item in owner.items):
         _remember(run, frame, value, node)
         owner.items.append(value)
+        counting.grown(run, owner)
     return None
 
 
