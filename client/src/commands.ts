@@ -54,8 +54,30 @@ async function showDebugInformation(parts: Parts): Promise<void> {
     await parts.pages.showText('gradguard debug information.md', page, 'markdown');
 }
 
+/**
+ * The Python editor that a command is about: the active one, else one that is open, which is brought to the front.
+ * A command also comes from a page that is no editor of text, such as the walkthrough.
+ */
+async function pythonEditor(): Promise<vscode.TextEditor | undefined> {
+    const active = vscode.window.activeTextEditor;
+    if (active !== undefined) {
+        return active;
+    }
+    const open = vscode.window.tabGroups.all.flatMap(group => group.tabs.map(tab => ({ input: tab.input, viewColumn: group.viewColumn })));
+    for (const { input, viewColumn } of open) {
+        if (input instanceof vscode.TabInputText) {
+            const document = await vscode.workspace.openTextDocument(input.uri);
+            if (document.languageId === 'python') {
+                return vscode.window.showTextDocument(document, { viewColumn });
+            }
+        }
+    }
+    vscode.window.setStatusBarMessage(vscode.l10n.t('gradguard: open a Python file first.'), 5_000);
+    return undefined;
+}
+
 async function explain(parts: Parts): Promise<void> {
-    const editor = vscode.window.activeTextEditor;
+    const editor = await pythonEditor();
     if (editor === undefined) {
         return;
     }
@@ -72,6 +94,9 @@ async function explain(parts: Parts): Promise<void> {
 async function fixAll(parts: Parts): Promise<void> {
     const notebook = vscode.window.activeNotebookEditor?.notebook;
     if (notebook === undefined) {
+        if ((await pythonEditor()) === undefined) {
+            return;
+        }
         await vscode.commands.executeCommand('editor.action.sourceAction', { kind: FIX_ALL, apply: 'first' });
         return;
     }

@@ -70,7 +70,8 @@ export function hands(page) {
             return undefined;
         }, word, SOON);
 
-    const palette = async (key, typed) => {
+    /** Types into the palette; `use` gets the rows and ends by closing it. */
+    const inPalette = async (key, typed, use) => {
         const input = page.locator('.quick-input-widget input[type="text"]');
         await until(`the palette by ${key}`, async () => {
             await page.keyboard.press(key);
@@ -78,11 +79,16 @@ export function hands(page) {
             return true;
         });
         await input.fill(typed);
-        // Enter takes the row in focus, and the list may still be that of the text before.
-        await page.locator('.quick-input-list .monaco-list-row.focused', { hasText: typed.replace(/^>/, '') }).waitFor();
-        await page.keyboard.press('Enter');
+        await use(page.locator('.quick-input-list .monaco-list-row'));
         await page.locator('.quick-input-widget').waitFor({ state: 'hidden' });
     };
+
+    const palette = (key, typed) =>
+        inPalette(key, typed, async () => {
+            // Enter takes the row in focus, and the list may still be that of the text before.
+            await page.locator('.quick-input-list .monaco-list-row.focused', { hasText: typed.replace(/^>/, '') }).waitFor();
+            await page.keyboard.press('Enter');
+        });
 
     const command = async title => {
         await palette('F1', `>${title}`);
@@ -107,6 +113,34 @@ export function hands(page) {
         click,
         caretOn,
         command,
+        /** Calls a command that offers a list, and takes the row with a text. */
+        commandOn: (title, choice) =>
+            inPalette('F1', `>${title}`, async rows => {
+                await page.locator('.quick-input-list .monaco-list-row.focused', { hasText: title }).waitFor();
+                await page.keyboard.press('Enter');
+                await rows.filter({ hasText: choice }).click();
+            }),
+        /** The commands that the palette lists for a word, as text. */
+        commandsOf: async (word, wanted) => {
+            let found;
+            await inPalette('F1', `>${word}`, async rows => {
+                found = await until(`${wanted} commands of ${word}`, async () => {
+                    const texts = await rows.allInnerTexts();
+                    return texts.length === wanted && texts.map(plain);
+                });
+                await page.keyboard.press('Escape');
+            });
+            return found;
+        },
+        /** Text behind the `{}` of the status bar. */
+        status: async () => {
+            await page.locator('.statusbar-item[aria-label*="Language Status"], .statusbar-item[id*="status.languageStatus"]').first().click();
+            const hover = page.locator('.monaco-hover:visible', { hasText: 'gradguard' });
+            await hover.waitFor();
+            const text = plain(await hover.innerText());
+            await page.keyboard.press('Escape');
+            return text;
+        },
         open: async name => {
             await palette('Control+p', name);
             await page.locator('.tab.active', { hasText: name.split('/').pop() }).waitFor();

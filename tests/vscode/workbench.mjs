@@ -57,9 +57,10 @@ export function requireEditor() {
  * @param {string} [options.open] folder or .code-workspace to open, relative to the workspace
  * @param {boolean} [options.trust] ask for trust, as VS Code does outside of tests
  * @param {Record<string, string>} [options.env] environment of the editor
+ * @param {string} [options.language] display language, such as `ko`; the editor's own texts stay English
  * @param {string} options.log file for what code-server prints
  */
-export async function launch({ vsix, files, settings = {}, open = '.', trust = false, env: more = {}, log }) {
+export async function launch({ vsix, files, settings = {}, open = '.', trust = false, env: more = {}, language, log }) {
     const home = fs.mkdtempSync(path.join(os.tmpdir(), 'gg-')); // short: a socket's path has a limit
     const at = (...parts) => path.join(home, ...parts);
     for (const [name, text] of Object.entries(files)) {
@@ -68,6 +69,14 @@ export async function launch({ vsix, files, settings = {}, open = '.', trust = f
     }
     fs.mkdirSync(at('data/User'), { recursive: true });
     fs.writeFileSync(at('data/User/settings.json'), JSON.stringify({ ...SETTINGS, 'security.workspace.trust.enabled': trust, ...settings }));
+    if (language !== undefined) {
+        // What VS Code writes when a language pack, here one without a text, is installed and chosen.
+        fs.writeFileSync(at('data/texts.json'), JSON.stringify({ version: '1.0.0', contents: {} }));
+        const extensions = [{ extensionIdentifier: { id: `pack.${language}` }, version: '1.0.0' }];
+        const pack = { hash: language, extensions, translations: { vscode: at('data/texts.json') }, label: language };
+        fs.writeFileSync(at('data/languagepacks.json'), JSON.stringify({ [language]: pack }));
+        fs.writeFileSync(at('data/User/argv.json'), JSON.stringify({ locale: language }));
+    }
     // Through the settings of the folder: those of the user are not watched here.
     const local = at('work/.vscode/settings.json');
     const change = values => {
