@@ -11,7 +11,7 @@ import re
 import shutil
 from pathlib import Path
 
-from docs import diagrams, settings
+from docs import cells, diagrams, settings
 from gradguard.ide.pages import stem
 from gradguard.ops import listing, table
 from gradguard.rules import registry
@@ -21,26 +21,30 @@ DOCS = ROOT / "docs"
 OUT = ROOT / "build" / "docs"
 REPOSITORY = "https://github.com/gradguard/gradguard/blob/main/"
 RUNTIME = re.compile(r"<!-- runtime: (\w+) -->\n")
+PROGRAM = re.compile(r"^```python\n.*?^```$", re.MULTILINE | re.DOTALL)
+EXAMPLE, USE_INSTEAD = 3, 4
+"""Places of these sections in the page of a rule, in every language."""
 
 VERDICTS = {
     "en": {
-        "raises": "raises, as quoted below",
-        "silent": "nothing is raised, and values or gradients are wrong",
-        "leak": "nothing is raised, and more is kept in memory than by the repaired program",
-        "sync": "nothing is raised, and the host reads the device more often than in the repaired program",
-        "ok": "nothing is raised",
+        "raises": "torch raises, as quoted below",
+        "silent": "torch raises nothing, and values or gradients are wrong",
+        "leak": "torch raises nothing, and more is kept in memory than by the repaired program",
+        "sync": "torch raises nothing, and the host reads the device more often than in the repaired program",
+        "ok": "torch raises nothing",
+        "repaired": "torch raises nothing, and gradients are right",
     },
     "ko": {
-        "raises": "아래 인용한 오류가 발생합니다",
-        "silent": "오류 없이 값이나 기울기가 틀립니다",
-        "leak": "오류 없이 고친 프로그램보다 더 많은 메모리를 붙잡고 있습니다",
-        "sync": "오류 없이 고친 프로그램보다 더 자주 장치를 기다립니다",
-        "ok": "오류가 발생하지 않습니다",
+        "raises": "torch에서 아래 인용한 오류가 발생합니다",
+        "silent": "torch에서 오류 없이 값이나 기울기가 틀립니다",
+        "leak": "torch에서 오류 없이 고친 프로그램보다 더 많은 메모리를 붙잡고 있습니다",
+        "sync": "torch에서 오류 없이 고친 프로그램보다 더 자주 장치를 기다립니다",
+        "ok": "torch에서 오류가 발생하지 않습니다",
+        "repaired": "torch에서 오류가 없고 기울기가 맞습니다",
     },
 }
 WORDS = {
     "en": {
-        "torch": "What torch did with the examples",
         "rules": "Rules",
         "rule": "rule",
         "what": "what is reported",
@@ -52,7 +56,6 @@ WORDS = {
         "columns": ("operation", "saves", "shares memory", "writes", "waits", "gradient"),
     },
     "ko": {
-        "torch": "torch가 예제를 실행한 결과",
         "rules": "규칙",
         "rule": "규칙",
         "what": "보고하는 것",
@@ -86,41 +89,52 @@ def main() -> None:
     assets.mkdir()
     for name in ("ops.js", "ops.css"):
         shutil.copy(DOCS / "assets" / name, assets)
-    known = table.load()
-    rows = [
-        [line.name, line.saves, line.views, line.writes, line.reads, line.formula]
-        for line in listing.render_ops(known)
-    ]
-    data = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
-    (assets / "ops-data.js").write_text(f"globalThis.gradguardOps = {data};\n", "utf-8")
+    lines = listing.render_ops(table.load())
+    for language in WORDS:
+        rows = [[line.name, *told(line, language), line.formula] for line in lines]
+        data = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+        (assets / f"ops-{language}.js").write_text(f"globalThis.gradguardOps = {data};\n", "utf-8")
     shutil.copy(DOCS / "mkdocs.yml", OUT / "mkdocs.yml")
-    print(f"{OUT.relative_to(ROOT)}: {len(registry.rules())} rules, {len(rows)} operations")
+    print(f"{OUT.relative_to(ROOT)}: {len(registry.rules())} rules, {len(lines)} operations")
 
 
 def rules(folder: Path, language: str) -> None:
     """The page of each rule with torch's verdict in words, and an index."""
     folder.mkdir()
-    words, verdicts = WORDS[language], VERDICTS[language]
+    words = WORDS[language]
     pages = ROOT / "server" / "gradguard" / "rules"
     translated = pages if language == "en" else pages / language
     lines = [f"# {words['rules']}\n", f"| | {words['rule']} | {words['what']} |", "|---|---|---|"]
     for rule in registry.rules():
         name = f"{stem(rule.name)}.md"
-        text = (translated / name).read_text("utf-8")
-        declared = RUNTIME.search(text)
-        if declared:
-            verdict = f'!!! info "{words["torch"]}"\n    {verdicts[declared.group(1)]}\n'
-            text = text[: declared.start()] + verdict + text[declared.end() :]
+        text = judged((translated / name).read_text("utf-8"), VERDICTS[language])
         (folder / name).write_text(text, "utf-8")
         summary = rule.summary if language == "en" else first_sentence(text)
         lines.append(f"| {rule.code} | [{rule.name}]({name}) | {summary} |")
     (folder / "index.md").write_text("\n".join(lines) + "\n", "utf-8")
 
 
+def judged(page: str, verdicts: dict[str, str]) -> str:
+    """The page of a rule with torch's verdict below each of its programs; tests hold each of them to it."""
+    declared = RUNTIME.search(page)
+    assert declared is not None, page[:80]
+    parts = re.split(r"^(?=## )", page.replace(declared.group(), ""), flags=re.MULTILINE)
+    for place, kind in ((EXAMPLE, declared.group(1)), (USE_INSTEAD, "repaired")):
+        box = "success" if kind == "repaired" else "info" if kind == "ok" else "failure"
+        parts[place] = PROGRAM.sub(rf'\g<0>\n\n!!! {box} "{verdicts[kind]}"', parts[place])
+    return "".join(parts)
+
+
 def first_sentence(page: str) -> str:
     """The first sentence of the first section."""
     body = re.split(r"^## .+$", page, flags=re.MULTILINE)[1]
     return " ".join(body.strip().split("\n\n")[0].split()).split(". ")[0].rstrip(".")
+
+
+def told(line: listing.Line, language: str) -> list[str]:
+    """What a row of the table says in a language, its name and formula aside."""
+    english = [line.saves, line.views, line.writes, line.reads]
+    return english if language == "en" else [cells.korean(cell) for cell in english]
 
 
 def operations(language: str) -> str:
@@ -133,7 +147,7 @@ def operations(language: str) -> str:
         f"---\nhide: [toc]\n---\n\n# {words['ops']}\n\n{intro}\n\n"
         f'<input id="ops-search" type="search" placeholder="{words["search"]}" class="md-input md-input--stretch">\n'
         '<p id="ops-count"></p>\n\n'
-        f'<table><thead><tr>{head}</tr></thead><tbody id="ops" data-source="{depth}assets/ops-data.js"></tbody></table>\n'
+        f'<table><thead><tr>{head}</tr></thead><tbody id="ops" data-source="{depth}assets/ops-{language}.js"></tbody></table>\n'
     )
 
 
