@@ -37,6 +37,8 @@ NOTEBOOKS = lsp.NotebookDocumentSyncOptions(
 )
 SWITCH_SECONDS = 0.0005
 """How long the analysing thread may hold the interpreter while the loop wants it."""
+COLLECT_AFTER = 100_000, 10, 20
+"""When garbage is collected in the midst of work, which is for those who never pause: the worker does it in pauses."""
 
 
 class Server(LanguageServer):
@@ -171,7 +173,7 @@ def main(argv: Sequence[str] | None = None, analyser: Analyser = analyse) -> int
     arguments = _parser().parse_args(argv)
     logs.to_stderr(arguments.log_level, arguments.log_file)
     sys.setswitchinterval(SWITCH_SECONDS)
-    gc.set_threshold(20_000, 20, 50)
+    gc.set_threshold(*COLLECT_AFTER)
     try:
         if arguments.tcp:
             source, writer = accept_one(arguments.host, arguments.port)

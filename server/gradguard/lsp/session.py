@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import gc
 import importlib
 import itertools
 import logging
@@ -135,6 +136,9 @@ class Session:
             problem = importlib.import_module("gradguard.fixes.api").problem()
             if problem:
                 log.warning(problem)
+            # What was loaded stays: no later collection needs to look at it.
+            gc.collect()
+            gc.freeze()
 
         def nothing(_: object) -> None:
             return

@@ -1,12 +1,14 @@
 """One thread that analyses, so that the event loop never waits for it. The latest version of a text wins.
 
 Jobs wait under the key of their program; a newer one takes the place of the older. What the user looks at
-goes first, what depends on it second, the rest of the workspace last.
+goes first, what depends on it second, the rest of the workspace last. Garbage is collected when nothing was asked for
+a while, so that nobody waits for it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import logging
 import threading
@@ -16,6 +18,9 @@ from enum import IntEnum
 from typing import Any
 
 log = logging.getLogger(__name__)
+
+IDLE_SECONDS = 1.0
+"""How long there must be no job before garbage is collected."""
 
 
 class Urgency(IntEnum):
@@ -85,14 +90,18 @@ class Worker:
             self._ready.notify()
 
     def _run(self) -> None:
+        worked = False
         while True:
             with self._ready:
                 while not self._jobs and not self._stopped:
-                    self._ready.wait()
+                    if not self._ready.wait(IDLE_SECONDS if worked else None):
+                        gc.collect()
+                        worked = False
                 if self._stopped:
                     return
                 key = min(self._jobs, key=lambda each: (self._jobs[each].urgency, self._jobs[each].order))
                 job = self._jobs.pop(key)
+            worked = True
             try:
                 self._post(job.done, job.work())
             except BaseException as error:  # whatever it is, the next job must run

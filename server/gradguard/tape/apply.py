@@ -14,6 +14,7 @@ from gradguard.tape.binding import Bound, holds, unknown
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Cut, Node, Place, Tensor, Tri, both, either
 from gradguard.tape.events import InputRewritten, WriteFact
+from gradguard.tape.plan import Plan, plan, short
 from gradguard.tape.run import Run
 from gradguard.tape.values import ArrayV, ListV, Sym, TupleV, Value, tensors_in
 
@@ -22,34 +23,40 @@ def apply(
     run: Run, op: Op, form: Form, bound: Bound, place: Place, *, name: str = "", kind: str = "op"
 ) -> Value:
     """Run the form; the result is a Tensor, a tuple of them, or a value without tensors."""
-    _coerce(run, op, form, bound)
+    planned = plan(form)
+    _coerce(run, op, planned, bound)
     name = name or op.name.rpartition(".")[2]
-    inputs = [tensor for role in form.differentiable for tensor in bound.tensors(role)]
+    values = bound.values
+    inputs: list[Tensor] = []
+    maybe = False
+    for role in form.differentiable:
+        inputs += bound.tensors(role)
+        maybe = maybe or unknown(values.get(role))
     if bound.module is not None:
         # The state of a recurrent layer comes as a tensor or a tuple of them.
-        states = [p.name for p in form.params if p.kind is Kind.ANY and p.name not in form.differentiable]
-        inputs += [tensor for name_ in states for tensor in bound.tensors(name_)]
+        for state in planned.states:
+            inputs += bound.tensors(state)
     needs: Tri = False
-    maybe = any(unknown(bound.values.get(role)) for role in form.differentiable)
     if inputs or maybe:
-        either_needs = either(machine.requires(run, inputs), both(run.modes.grad, None) if maybe else False)
+        either_needs = machine.requires(run, inputs)
+        if maybe:
+            either_needs = either(either_needs, both(run.modes.grad, None))
         needs = both(either_needs, holds(run, form.nodes, bound))
-    if needs is False and machine.requires(run, _as_numbers(form, bound)) is not False:
+    if needs is False and planned.numbers and machine.requires(run, _as_numbers(planned, bound)) is not False:
         # A tensor in the place of a number: an op written in Python may compute with it.
         needs = None
-    targets = [
-        (tensor, w, sure)
-        for w in form.writes
-        for sure in (holds(run, w.when, bound),)
-        if sure is not False
-        for tensor in bound.tensors(w.role)
-    ]
-    # What an op writes without handing it back (`Embedding(max_norm=...)`) it writes under no_grad.
-    returned = (
-        {alias.of for alias in form.aliases if alias.kind is AliasKind.SAME and alias.of != "out"}
-        if targets
-        else set()
+    targets = (
+        [
+            (tensor, w, sure)
+            for w in form.writes
+            for sure in (holds(run, w.when, bound),)
+            if sure is not False
+            for tensor in bound.tensors(w.role)
+        ]
+        if form.writes
+        else []
     )
+    returned = planned.returned
     for tensor, w, sure in targets:
         if (
             w.counted
@@ -75,10 +82,10 @@ def apply(
         node = machine.record(
             run, name, place, inputs, certain=needs is True, frees=holds(run, form.frees, bound)
         )
-        _save(run, node, form, bound, place)
+        _save(run, node, form, planned, bound)
     for tensor, w, sure in targets:
         if name.strip("_") in INPLACE_VIEWS:
-            layout.view(name, tensor, bound.values, tensor)
+            layout.view(name, tensor, values, tensor)
         how = "out" if w.role == "out" else kind if w.counted else "statistics"
         machine.write(
             run,
@@ -103,14 +110,15 @@ def apply(
                 tensor.cuts = tensor.cuts | cuts
             elif tensor.number not in written:
                 tensor.cuts = tensor.cuts | (cuts - hidden)
-    if node is not None:
-        _save_results(run, node, form, bound, result, place)
+    if node is not None and planned.saved_results:
+        _save_results(run, node, form, planned, bound, result, place)
     return result
 
 
-def _as_numbers(form: Form, bound: Bound) -> list[Tensor]:
-    numbers = [p.name for p in form.params if p.kind in (Kind.NUMBER, Kind.FLOAT)]
-    return [value for name in numbers for value in (bound.values.get(name),) if isinstance(value, Tensor)]
+def _as_numbers(planned: Plan, bound: Bound) -> list[Tensor]:
+    return [
+        value for name in planned.numbers for value in (bound.values.get(name),) if isinstance(value, Tensor)
+    ]
 
 
 INPLACE_VIEWS = frozenset({"t", "transpose", "swapaxes", "swapdims", "unsqueeze", "squeeze"})
@@ -126,8 +134,10 @@ def _cuts(run: Run, inputs: list[Tensor], bound: Bound) -> frozenset[Cut]:
     for value in bound.values.values():
         if isinstance(value, (Sym, ArrayV)):
             cuts |= graphs.cuts_in(value)
+    if run.modes.grad is not False:
+        return cuts
     off = run.modes.why_off
-    if run.modes.grad is False and off is not None and any(t.requires_grad is not False for t in inputs):
+    if off is not None and any(t.requires_grad is not False for t in inputs):
         cut = run.cuts_under.setdefault(off.node, Cut(off, "no_grad", ""))
         for tensor in inputs:
             if tensor.requires_grad is not False:
@@ -172,19 +182,21 @@ def _maker(bound: Bound) -> Place | None:
     return bound.module.made if bound.module is not None else None
 
 
-def _coerce(run: Run, op: Op, form: Form, bound: Bound) -> None:
+def _coerce(run: Run, op: Op, planned: Plan, bound: Bound) -> None:
     """Unknown values that stand where a tensor must stand are tensors.
 
     The second operand of an arithmetic operator may just as well be a number; it stays unknown.
     """
-    operator = op.name.rpartition(".")[2].strip("_") in _ARITHMETIC
-    for index, param in enumerate(form.params):
-        value = bound.values.get(param.name)
-        if operator and index and isinstance(value, Sym) and value.tensor is None:
+    for index, name, kind in planned.coerced:
+        value = bound.values.get(name)
+        if value is None or type(value) is Tensor:
             continue
-        if param.kind is Kind.TENSOR and isinstance(value, Sym) and value.kind in ("any", "tensor"):
-            bound.values[param.name] = as_tensor(run, value)
-        elif param.kind is Kind.TENSORS and isinstance(value, (ListV, TupleV)):
+        if isinstance(value, Sym):
+            if index and value.tensor is None and short(op.name) in _ARITHMETIC:
+                continue
+            if kind is Kind.TENSOR and value.kind in ("any", "tensor"):
+                bound.values[name] = as_tensor(run, value)
+        elif kind is Kind.TENSORS and isinstance(value, (ListV, TupleV)):
             for item in value.items:
                 if isinstance(item, Sym):
                     as_tensor(run, item)
@@ -198,18 +210,16 @@ _ARITHMETIC = frozenset({
 """Operators whose other operand is as often a number as a tensor."""
 
 
-def _save(run: Run, node: Node, form: Form, bound: Bound, place: Place) -> None:
+def _save(run: Run, node: Node, form: Form, planned: Plan, bound: Bound) -> None:
     if run.modes.saved_hooks:
         return
-    for saved in form.saves:
-        if saved.role.startswith("result"):
-            continue
+    for saved in planned.saved_arguments:
         kept = holds(run, saved.when, bound)
         if kept is False:
             continue
         sure = kept is True and not run.modes.autocast
         # Statistics that this very call updates are kept, but its backward uses those of the batch.
-        read = not any(
+        read = not form.writes or not any(
             w.role == saved.role and not w.counted and holds(run, w.when, bound) is True for w in form.writes
         )
         expr = bound.exprs.get(saved.role)
@@ -217,12 +227,12 @@ def _save(run: Run, node: Node, form: Form, bound: Bound, place: Place) -> None:
             machine.save(run, node, saved.role, tensor, certain=sure, why=saved.why, expr=expr, read=read)
 
 
-def _save_results(run: Run, node: Node, form: Form, bound: Bound, result: Value, place: Place) -> None:
+def _save_results(
+    run: Run, node: Node, form: Form, planned: Plan, bound: Bound, result: Value, place: Place
+) -> None:
     if run.modes.saved_hooks:
         return
-    for saved in form.saves:
-        if not saved.role.startswith("result"):
-            continue
+    for saved in planned.saved_results:
         kept = holds(run, saved.when, bound)
         if kept is False:
             continue
@@ -257,6 +267,11 @@ def _results(
             for index in range(count or 3)
         )
         return TupleV(made, open=count is None)
+    if not form.aliases:
+        made = tuple(
+            _result(run, op, form, role, bound, place, node, needs, name, None) for role in form.results
+        )
+        return made[0] if len(made) == 1 else TupleV(made, names=form.field_names)
     made_all = []
     for role in form.results:
         aliases = [alias for alias in form.aliases if alias.result == role]
@@ -345,9 +360,9 @@ def _result(
         made.leaf = False if needs else None
         made.node = node
         made.likely = node is not None and node.likely
-    roles = [param.name for param in form.params if param.kind in (Kind.TENSOR, Kind.TENSORS)]
-    roles += [name for name in form.differentiable if name.startswith("self.")]
-    tensors = [tensor for name in roles for tensor in bound.tensors(name)]
+    tensors: list[Tensor] = []
+    for source_role in plan(form).sources:
+        tensors += bound.tensors(source_role)
     shapes.like(op.name, made, tensors, differentiable=role not in form.nondifferentiable)
     shapes.result_dtype(op.name, made, bound.values)
     shape = (

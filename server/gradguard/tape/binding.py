@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from gradguard.ops.model import Condition, Form, Kind, Op, Param
+from gradguard.ops.model import ALWAYS, Condition, Form, Kind, Op, Param
 from gradguard.tape import machine, shapes
 from gradguard.tape.coerce import constant, is_number
-from gradguard.tape.domain import Place, Tensor, Tri, both, either
+from gradguard.tape.domain import Place, Tensor, Tri, both
+from gradguard.tape.plan import plan
 from gradguard.tape.run import Run
 from gradguard.tape.truth import known_truth
 from gradguard.tape.values import ArrayV, DictV, Instance, ListV, Sym, TorchName, TupleV, Value, tensors_in
@@ -55,11 +56,11 @@ class Bound:
 
     def tensors(self, role: str) -> list[Tensor]:
         """Tensors in a role; several for a list of tensors."""
-        if role.startswith("self.") and self.module is not None:
+        if self.module is not None and role.startswith("self."):
             value = self.module.attributes.get(role[5:])
         else:
             value = self.values.get(role)
-        return tensors_in(value)
+        return [value] if type(value) is Tensor else tensors_in(value)
 
 
 def choose(run: Run, op: Op, call: Call, *, module: Instance | None = None) -> tuple[Form, Bound] | None:
@@ -83,42 +84,48 @@ def choose(run: Run, op: Op, call: Call, *, module: Instance | None = None) -> t
 
 def bind(form: Form, call: Call) -> tuple[Bound | None, bool]:
     """Match arguments to parameters as torch's argument parser does. Second result: no guess was needed."""
-    bound = Bound({}, {}, set())
+    args, kwargs = call.args, call.kwargs
+    count = len(args)
+    planned = plan(form)
+    if kwargs and not call.open_args and not planned.names.issuperset(kwargs):
+        return None, False
+    values: dict[str, Value] = {}
+    exprs: dict[str, ast.AST | None] = {}
     strong = True
     index = 0
-    if call.kwargs and not call.open_args:
-        names = {param.name for param in form.params}
-        if any(name not in names for name in call.kwargs):
-            return None, False
     for param in form.params:
-        if param.name in call.kwargs:
-            value, expr = call.kwargs[param.name], call.kwexprs.get(param.name)
-        elif not param.keyword_only and index < len(call.args):
-            value, expr = call.args[index], call.exprs[index] if index < len(call.exprs) else None
+        name = param.name
+        if kwargs and name in kwargs:
+            value, expr = kwargs[name], call.kwexprs.get(name)
+        elif index < count and not param.keyword_only:
+            value, expr = args[index], call.exprs[index] if index < len(call.exprs) else None
             index += 1
-            rest = call.args[index:]
-            if (param.kind is Kind.INTS and rest and all(accepts_int(item) for item in (value, *rest))) or (
-                param.variadic
-                and param.kind in (Kind.TENSORS, Kind.ANY)
-                and rest
-                and not isinstance(value, (ListV, TupleV))
-            ):
-                value = TupleV((value, *rest))
-                index = len(call.args)
+            if index < count:
+                rest = args[index:]
+                if (param.kind is Kind.INTS and all(accepts_int(item) for item in (value, *rest))) or (
+                    param.variadic
+                    and param.kind in (Kind.TENSORS, Kind.ANY)
+                    and not isinstance(value, (ListV, TupleV))
+                ):
+                    value = TupleV((value, *rest))
+                    index = count
         elif param.default is not None or param.optional or call.open_args:
             continue
         else:
             return None, False
-        verdict = accepts(param, value)
-        if verdict is None:
-            return None, False
-        strong = strong and verdict
-        bound.values[param.name] = value
-        bound.exprs[param.name] = expr
-        bound.given.add(param.name)
-    if index < len(call.args):
+        if type(value) is not Tensor or param.kind is not Kind.TENSOR:
+            verdict = accepts(param, value)
+            if verdict is None:
+                return None, False
+            strong = strong and verdict
+        values[name] = value
+        exprs[name] = expr
+    if index < count:
         return None, False
-    defaults_into(form, bound)
+    bound = Bound(values, exprs, set(exprs))
+    for name, marked, default in planned.defaults:
+        if name not in exprs:
+            values[marked] = default
     return bound, strong
 
 
@@ -229,13 +236,23 @@ def holds(
     run: Run, when: Condition, bound: Bound, *, source: Tensor | None = None, op: Op | None = None
 ) -> Tri:
     """Truth of a condition for these arguments."""
-    if when == ("*",):
+    if when == ALWAYS:
         return True
-    if not when:
-        return False
-    return either(
-        *[both(*[_atom(run, atom, bound, source, op) for atom in clause]) for clause in _parse(when)]
-    )
+    found: Tri = False
+    for clause in _parse(when) if when else ():
+        holding: Tri = True
+        for atom in clause:
+            fact = _atom(run, atom, bound, source, op)
+            if fact is False:
+                holding = False
+                break
+            if fact is None:
+                holding = None
+        if holding is True:
+            return True
+        if holding is None:
+            found = None
+    return found
 
 
 @lru_cache(maxsize=4096)
@@ -323,11 +340,5 @@ def _atom(run: Run, atom: tuple[str, str, object], bound: Bound, source: Tensor 
 
 
 def _default(bound: Bound, name: str) -> Value:
+    # Defaults are visible to conditions, marked apart from arguments that were given.
     return bound.values.get("=" + name)
-
-
-def defaults_into(form: Form, bound: Bound) -> None:
-    """Make defaults visible to conditions, marked apart from arguments that were given."""
-    for param in form.params:
-        if param.name not in bound.given and param.default is not None:
-            bound.values["=" + param.name] = constant(param.default)

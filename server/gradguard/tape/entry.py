@@ -313,6 +313,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
             if recorded.walks:
                 needed.update(place.node for place in (recorded.place, *recorded.calls))
         paths.append(merging.Path(run.events, survived))
+        run.release()
         queue.extend(oracle.children())
         if len(paths) == 1:
             queue.sort(key=lambda prefix: len(prefix))
@@ -508,27 +509,27 @@ def _leave(run: Run, result: Value, receiver: Value, place: Place) -> None:
     """Tensors that the caller gets, or finds on the object, may be differentiated later."""
     leaving: list[Tensor] = []
     seen: set[int] = set()
-
-    def collect(value: Value, depth: int) -> None:
-        if depth > 3 or id(value) in seen:
-            return
-        seen.add(id(value))
-        if isinstance(value, Sym):
-            value = value.tensor
-        if isinstance(value, Tensor):
-            leaving.append(value)
-        elif isinstance(value, (ListV, TupleV)):
-            for item in value.items:
-                collect(item, depth + 1)
-        elif isinstance(value, DictV):
-            for _, item in value.items.values():
-                collect(item, depth + 1)
-        elif isinstance(value, Instance) and not attributes.is_subclass(value.cls, "torch.nn.Module"):
-            for item in value.attributes.values():
-                collect(item, depth + 1)
-
-    collect(result, 0)
+    _collect(result, 0, leaving, seen)
     if isinstance(receiver, Instance):
         for item in receiver.attributes.values():
-            collect(item, 1)
+            _collect(item, 1, leaving, seen)
     backward.leave(run, leaving, place)
+
+
+def _collect(value: Value, depth: int, leaving: list[Tensor], seen: set[int]) -> None:
+    if depth > 3 or id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, Sym):
+        value = value.tensor
+    if isinstance(value, Tensor):
+        leaving.append(value)
+    elif isinstance(value, (ListV, TupleV)):
+        for item in value.items:
+            _collect(item, depth + 1, leaving, seen)
+    elif isinstance(value, DictV):
+        for _, item in value.items.values():
+            _collect(item, depth + 1, leaving, seen)
+    elif isinstance(value, Instance) and not attributes.is_subclass(value.cls, "torch.nn.Module"):
+        for item in value.attributes.values():
+            _collect(item, depth + 1, leaving, seen)

@@ -328,35 +328,34 @@ def _generators(
     inner = Frame(
         frame.namespace, {}, parent=frame, function=frame.function, receiver=frame.receiver, owner=frame.owner
     )
-    exact = True
     loops = len(run.loops)
-
-    def clause(index: int) -> None:
-        nonlocal exact
-        if index == len(generators):
-            add(inner)
-            return
-        part = generators[index]
-        source = iterate(
-            run, inner, evaluate(run, inner, part.iter), part.iter, lazy=isinstance(node, ast.GeneratorExp)
-        )
-        exact = exact and source.exact
-        loop = run.loop(run.place(frame, node), "comprehension")
-        loop.over = source.kind
-        run.loops.append(loop)
-        for item in _limited(source.source):
-            unpack_into(run, inner, part.target, item)
-            if all(_keeps(run, inner, test) for test in part.ifs):
-                clause(index + 1)
-            elif part.ifs:
-                exact = exact and True
-            loop.iteration += 1
-        del run.loops[loops + index :]
-
     try:
-        clause(0)
+        return _clauses(run, inner, generators, add, node)
     finally:
         del run.loops[loops:]
+
+
+def _clauses(
+    run: Run, inner: Frame, generators: list[ast.comprehension], add: Callable[[Frame], None], node: ast.expr
+) -> bool:
+    if not generators:
+        add(inner)
+        return True
+    part, *rest = generators
+    loops = len(run.loops)
+    source = iterate(
+        run, inner, evaluate(run, inner, part.iter), part.iter, lazy=isinstance(node, ast.GeneratorExp)
+    )
+    exact = source.exact
+    loop = run.loop(run.place(inner, node), "comprehension")
+    loop.over = source.kind
+    run.loops.append(loop)
+    for item in _limited(source.source):
+        unpack_into(run, inner, part.target, item)
+        if all(_keeps(run, inner, test) for test in part.ifs):
+            exact = _clauses(run, inner, rest, add, node) and exact
+        loop.iteration += 1
+    del run.loops[loops:]
     return exact
 
 

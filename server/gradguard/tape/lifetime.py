@@ -271,54 +271,54 @@ def _held(run: Run, frame: Frame) -> Iterable[Tensor]:
     """Tensors that are held by variables, objects and containers."""
     seen: set[int] = set()
     found: list[Tensor] = []
-
-    def collect(value: Value, depth: int) -> None:
-        if isinstance(value, Sym):
-            value = value.tensor
-        if isinstance(value, Tensor):
-            found.append(value)
-            return
-        if depth > MAX_DEPTH or id(value) in seen:
-            return
-        if isinstance(value, (ListV, TupleV)):
-            seen.add(id(value))
-            if isinstance(value, ListV) and (value.maxlen is not None or value.trimmed):
-                return
-            for item in value.items:
-                collect(item, depth + 1)
-        elif isinstance(value, DictV):
-            seen.add(id(value))
-            for _, item in value.items.values():
-                collect(item, depth + 1)
-        elif isinstance(value, Instance):
-            seen.add(id(value))
-            for item in list(value.attributes.values()):
-                collect(item, depth + 1)
-        elif isinstance(value, Method):
-            collect(value.receiver, depth + 1)
-        elif isinstance(value, PartialV):
-            for item in value.args:
-                collect(item, depth + 1)
-        elif isinstance(value, FunctionV):
-            seen.add(id(value))
-            for item in value.defaults.values():
-                collect(item, depth + 1)
-            if value.scope is not None:
-                names = _names(value.node)
-                for name, item in list(dict.items(value.scope.variables)):
-                    if name in names:
-                        collect(item, depth + 1)
-
     for active in [*run.frames, frame]:
         one: Frame | None = active
         while one is not None:
             for value in list(dict.values(one.variables)):
-                collect(value, 0)
+                _collect(value, 0, found, seen)
             one = one.parent
     for namespace in run.namespaces.values():
         for value in list(dict.values(namespace.variables)):
-            collect(value, 0)
+            _collect(value, 0, found, seen)
     return found
+
+
+def _collect(value: Value, depth: int, found: list[Tensor], seen: set[int]) -> None:
+    if isinstance(value, Sym):
+        value = value.tensor
+    if isinstance(value, Tensor):
+        found.append(value)
+        return
+    if type(value) not in _HOLDERS or depth > MAX_DEPTH or id(value) in seen:
+        return
+    held: Iterable[Value] = ()
+    if isinstance(value, (ListV, TupleV)):
+        seen.add(id(value))
+        if not isinstance(value, ListV) or (value.maxlen is None and not value.trimmed):
+            held = value.items
+    elif isinstance(value, DictV):
+        seen.add(id(value))
+        held = [item for _, item in value.items.values()]
+    elif isinstance(value, Instance):
+        seen.add(id(value))
+        held = list(value.attributes.values())
+    elif isinstance(value, Method):
+        held = (value.receiver,)
+    elif isinstance(value, PartialV):
+        held = value.args
+    elif isinstance(value, FunctionV):
+        seen.add(id(value))
+        for item in value.defaults.values():
+            _collect(item, depth + 1, found, seen)
+        if value.scope is not None:
+            names = _names(value.node)
+            held = [item for name, item in list(dict.items(value.scope.variables)) if name in names]
+    for item in held:
+        _collect(item, depth + 1, found, seen)
+
+
+_HOLDERS = frozenset({ListV, TupleV, DictV, Instance, Method, PartialV, FunctionV})
+"""Values that may hold a tensor."""
 
 
 def _names(node: ast.AST) -> frozenset[str]:

@@ -29,7 +29,16 @@ from gradguard.tape.values import Sym, tensors_in
 
 def requires(run: Run, tensors: Iterable[Tensor]) -> Tri:
     """Whether an op on these tensors is recorded: grad mode is on and one of them requires grad."""
-    return both(run.modes.grad, either(*[requires_grad(run, tensor) for tensor in tensors]))
+    on = run.modes.grad
+    found: Tri = False
+    for tensor in tensors if on is not False else ():
+        base = tensor.base
+        needs = tensor.requires_grad if base is None else either(tensor.requires_grad, base.requires_grad)
+        if needs:
+            return on
+        if needs is None:
+            found = None
+    return found
 
 
 def requires_grad(run: Run, tensor: Tensor) -> Tri:

@@ -11,7 +11,7 @@ from gradguard.tape.domain import Cut, Memory, Node, Place, Tensor, Tri, Version
 from gradguard.tape.events import Event, GraphKept, HostRead
 from gradguard.tape.frame import Frame, Guard, Loop, Namespace
 from gradguard.tape.path import BudgetExceeded, Oracle
-from gradguard.tape.values import Sym
+from gradguard.tape.values import ClassV, Sym
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -265,3 +265,16 @@ class Run:
     def emit(self, event: Event) -> None:
         """Remember an event."""
         self.events.append(event)
+
+    def release(self) -> None:
+        """Undo the cycles of a tape that nobody asks any more, so that it is freed now and not by a collection."""
+        for node in self.nodes:
+            node.saved.clear()
+            node.edges.clear()
+        if self.library is None:
+            for variables in {id(frame.variables): frame.variables for frame in self.frames}.values():
+                for value in dict.values(variables):
+                    if type(value) is ClassV:
+                        value.attributes.clear()
+                        value.order = None
+                variables.clear()

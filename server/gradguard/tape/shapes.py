@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from gradguard.tape import layout
 from gradguard.tape.domain import Tensor, Tri
+from gradguard.tape.plan import short
 from gradguard.tape.values import ListV, Sym, TorchName, TupleV, Value
 
 _DTYPES = {
@@ -48,26 +49,29 @@ def like(op: str, made: Tensor, tensors: list[Tensor], *, differentiable: bool) 
         return
     devices = {t.device for t in tensors}
     made.device = devices.pop() if len(devices) == 1 else None
-    if differentiable:
+    if differentiable and len(tensors) == 1 and tensors[0].floating:
+        made.dtype = tensors[0].dtype
+    elif differentiable:
         floating = [t for t in tensors if t.floating is not False]
         dtypes = {t.dtype for t in floating or tensors}
         made.dtype = dtypes.pop() if len(dtypes) == 1 else None
-        if not floating and made.dtype is not None and op.rpartition(".")[2].strip("_") not in _KEEP_INTEGERS:
+        if not floating and made.dtype is not None and short(op) not in _KEEP_INTEGERS:
             # `sin` of integers is floating, `neg` of integers is not: where it is not known it stays open.
             made.dtype = None
 
 
 def result_dtype(op: str, made: Tensor, values: dict[str, Value]) -> None:
     """dtype that the op itself or its `dtype` argument gives."""
-    name = op.rpartition(".")[2].strip("_")
+    name = short(op)
     if name in _COMPARISONS:
         made.dtype = "bool"
     elif name in _INDICES:
         made.dtype = "int64"
     dtype = values.get("dtype")
-    if dtype_of(dtype):
-        made.dtype = dtype_of(dtype)
-    elif cast_target(name) and name in _CASTS:
+    asked = dtype_of(dtype) if dtype is not None else None
+    if asked:
+        made.dtype = asked
+    elif name in _CASTS and cast_target(name):
         made.dtype = cast_target(name)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from gradguard.ops.model import Form, Kind, Op
 from gradguard.tape import strides
 from gradguard.tape.domain import Tensor
+from gradguard.tape.plan import plan, short
 from gradguard.tape.strides import Shape
 from gradguard.tape.values import Instance, ListV, TupleV, Value
 
@@ -20,23 +21,22 @@ def known(tensor: object) -> Shape | None:
     """Sizes of a tensor when all are known."""
     if not isinstance(tensor, Tensor) or tensor.shape is None:
         return None
-    sizes = tensor.shape
-    return (
-        tuple(s for s in sizes if isinstance(s, int))
-        if all(isinstance(s, int) and s >= 0 for s in sizes)
-        else None
-    )
+    for size in tensor.shape:
+        if not isinstance(size, int) or size < 0:
+            return None
+    return tensor.shape  # type: ignore[return-value]
 
 
 def result_shape(op: Op, form: Form, values: Values, inplace: bool, module: Instance | None) -> Shape | None:
     """Shape of a fresh result, None when unknown."""
-    name = op.name.rpartition(".")[2].strip("_")
+    name = short(op.name)
     if module is not None:
         return _module_shape(name, module, known(values.get("input")))
+    planned = plan(form)
     tensors = [
-        values[p.name]
-        for p in form.params
-        if p.kind is Kind.TENSOR and isinstance(values.get(p.name), Tensor)
+        values[key]
+        for _, key, kind in planned.coerced
+        if kind is Kind.TENSOR and isinstance(values.get(key), Tensor)
     ]
     shapes = [known(tensor) for tensor in tensors]
     first = shapes[0] if shapes else None
@@ -45,7 +45,7 @@ def result_shape(op: Op, form: Form, values: Values, inplace: bool, module: Inst
         return special(values, first, tensors)
     if name in _SAME:
         return first
-    names = {p.name for p in form.params}
+    names = planned.names
     if "keepdim" in names and "dim" in names:
         return _reduced(values, first)
     if len(tensors) == 1 and any(p.name == "keepdim" for other in op.forms for p in other.params):

@@ -245,6 +245,8 @@ class ArrayV:
 
 def tensors_in(value: Value) -> list[Tensor]:
     """Every tensor in a value, looking into lists and tuples."""
+    if value is None:
+        return []
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, Sym):
