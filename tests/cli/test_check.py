@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -448,6 +449,22 @@ def test_a_file_that_may_not_be_read_is_named(gradguard: Runner, tmp_path: Path)
     done = gradguard("check", "train.py")
     # Root may read everything; there the file is simply checked.
     assert (done.code, "Permission denied" in done.err) in ((2, True), (1, False))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere names of files are always Unicode")
+def test_a_file_whose_name_is_no_utf_8(gradguard: Runner) -> None:
+    name = b"caf\xe9.py"
+    Path(os.fsdecode(os.path.join(os.fsencode(gradguard.folder), name))).write_text(RAISES, "utf-8")
+    for _ in range(2):  # the second time from the cache
+        for form in ("json", "sarif", "gitlab"):
+            done = gradguard("check", "--format", form, "--output", "report")
+            assert (done.code, done.err) == (1, "")
+            json.loads((gradguard.folder / "report").read_text("utf-8"))
+        sarif = json.loads(gradguard("check", "--format", "sarif").out)
+        jsonschema.validate(sarif, json.loads(SCHEMA.read_text("utf-8")))
+        assert '"caf%E9.py"' in json.dumps(sarif)
+        gradguard("check", "--output", "report")
+        assert (gradguard.folder / "report").read_bytes().startswith(name + b":5:1: error")
 
 
 def test_a_release_that_is_not_described_is_said_to_be_another(gradguard: Runner) -> None:

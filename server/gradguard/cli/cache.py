@@ -60,7 +60,7 @@ class Cache:
                 with os.fdopen(handle, "wb") as file:
                     file.write(data)
                 os.replace(name, path)
-            except OSError:
+            except BaseException:
                 Path(name).unlink(missing_ok=True)
                 raise
 

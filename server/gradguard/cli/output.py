@@ -47,15 +47,20 @@ def write(
     text = render(outcome, arguments, line_of)
     if arguments.output:
         try:
-            replace_file(Path(arguments.output), text.encode("utf-8", "surrogateescape"))
+            replace_file(Path(arguments.output), _encoded(text, arguments.format))
         except OSError as error:
             print(f"gradguard: error: {arguments.output}: {error.strerror}", file=sys.stderr)
             raise SystemExit(2) from None
     else:
         stream = sys.stderr if to_stderr else sys.stdout
         stream.flush()
-        stream.buffer.write(text.encode("utf-8", "surrogateescape"))
+        stream.buffer.write(_encoded(text, arguments.format))
         stream.flush()
+
+
+def _encoded(text: str, form: str) -> bytes:
+    """Bytes of a report. The name of a file that is no UTF-8 stays as it is in text, and is escaped in JSON."""
+    return text.encode("utf-8", "surrogateescape" if form in ("text", "github") else "backslashreplace")
 
 
 def render(outcome: Outcome, arguments: argparse.Namespace, line_of: LineOf) -> str:

@@ -129,7 +129,10 @@ class Checker:
             if not option.editor_only
         ]
         return digest(
-            self._pack(job.path).encode(), self._pack(job.settings.root).encode(), repr(values).encode(), data
+            os.fsencode(self._pack(job.path)),
+            os.fsencode(self._pack(job.settings.root)),
+            repr(values).encode(),
+            data,
         )
 
     def _digest(self, path: str) -> str:

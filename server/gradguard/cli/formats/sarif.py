@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import quote
@@ -144,10 +145,10 @@ def _location(path: str, span: Span) -> dict[str, Any]:
 
 def _artifact(path: str) -> dict[str, str]:
     if path.startswith("/"):
-        return {"uri": "file://" + quote(path)}
+        return {"uri": "file://" + quote(os.fsencode(path))}
     if path[1:3] == ":/":
-        return {"uri": "file:///" + quote(path, safe="/:")}
-    return {"uri": quote(path), "uriBaseId": "SRCROOT"}
+        return {"uri": "file:///" + quote(os.fsencode(path), safe="/:")}
+    return {"uri": quote(os.fsencode(path)), "uriBaseId": "SRCROOT"}
 
 
 def _region(span: Span) -> dict[str, int]:
