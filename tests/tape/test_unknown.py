@@ -60,3 +60,137 @@ def test_any_method_named_backward_may_be_the_backward() -> None:
                 self.engine.backward(loss)
     """
     assert codes(text) == []
+
+
+def test_what_stood_as_a_tensor_is_no_number() -> None:
+    text = """
+    import numbers
+    import torch
+
+    def item_of(x):
+        return x if isinstance(x, numbers.Number) else x.item()
+
+    def train(model, loss_of, optimizer=None):
+        losses = []
+        optimizer = torch.optim.Adam(model.parameters()) if optimizer is None else optimizer
+
+        def closure():
+            optimizer.zero_grad()
+            loss = loss_of(model)
+            loss.backward()
+            return loss
+
+        for _ in range(100):
+            losses.append(KEPT(optimizer.step(closure)))
+        return losses
+    """
+    assert codes(text.replace("KEPT", "item_of"), possible=True) == []
+    assert codes(text.replace("KEPT", "")) == ["GG202"]
+
+
+def test_a_tensor_is_iterable_and_no_list() -> None:
+    text = """
+    import torch
+    from collections.abc import Iterable
+
+    y = torch.rand(3, requires_grad=True).exp()
+    if isinstance(y, KIND):
+        y += 1
+    y.sum().backward()
+    """
+    assert codes(text.replace("KIND", "Iterable")) == ["GG101"]
+    assert codes(text.replace("KIND", "(list, tuple)")) == []
+
+
+def test_annotated_numbers_are_no_tensors() -> None:
+    text = """
+    import torch
+    from torch import nn
+
+    def checked(size):
+        return isinstance(size, torch.Tensor) and size.numel() == 1
+
+    class Sampler(nn.Module):
+        def forward(self, shape: SHAPE, x: torch.Tensor):
+            size = shape[0]
+            checked(size)
+            if size == 0:
+                return x.cuda()
+            return torch.zeros(size, device="cuda") + x
+    """
+    for shape in ("tuple[int, ...]", "tuple[int, int]", "'tuple[int, ...]'", "list[int]"):
+        assert codes(text.replace("SHAPE", shape)) == []
+    assert codes(text.replace("SHAPE", "torch.Tensor")) == ["GG302", "GG302"]
+    for shape in ("tuple[()]", "tuple[int, ...] | None", "list[tuple[int, int]]", "Tuple[int, Unknown]"):
+        assert codes(text.replace("SHAPE", shape), possible=True) is not None
+
+
+def test_a_number_or_a_tensor_annotated_stays_either() -> None:
+    text = """
+    import torch
+
+    def shifted(x: float | torch.Tensor, y):
+        if isinstance(x, torch.Tensor):
+            z = x.exp()
+            z += 1
+            z.sum().backward()
+    """
+    assert codes(text, possible=True) == ["GG101"]
+
+
+def test_a_count_that_may_be_a_number_is_not_waited_for() -> None:
+    text = """
+    import torch
+    from torch import nn
+
+    class Spread(nn.Module):
+        def forward(self, x, count):
+            return x.cuda().repeat_interleave(COUNT, dim=1)
+    """
+    assert codes(text.replace("COUNT", "count"), possible=True) == []
+    assert codes(text.replace("COUNT", "torch.tensor([1, 2], device='cuda')")) == ["GG302"]
+
+
+def test_a_dtype_is_no_tensor() -> None:
+    text = """
+    import torch
+
+    def collect(graph):
+        found = []
+        for node in graph:
+            found.append(node.OF.numpy())
+        return found, torch.zeros(3).to("cuda")
+    """
+    assert codes(text.replace("OF", "dtype"), possible=True) == []
+    assert codes(text.replace("OF", "value")) == ["GG301"]
+
+
+def test_methods_that_nothing_calls_on_every_step() -> None:
+    text = """
+    import torch
+    from torch import nn
+
+    class Sampler(nn.Module):
+        def NAME(self, scale, device):
+            self.scale = torch.as_tensor(scale, device=device)
+            if not 0 <= self.scale <= 1:
+                raise ValueError
+            return self.scale
+    """
+    assert codes(text.replace("NAME", "configure")) == []
+    assert codes(text.replace("NAME", "forward")) == ["GG302"]
+
+
+def test_a_device_in_a_docstring_is_no_device_of_the_code() -> None:
+    text = '''
+    import torch
+
+    def collect(rows):
+        """Call it with `device="cuda"`."""
+        found = []
+        for row in rows:  # on "cuda" or not
+            found.append(row.exp().sum().item())
+        return found
+    '''
+    assert codes(text) == []
+    assert codes(text + '\n    DEVICE = "cuda"\n') == ["GG301"]

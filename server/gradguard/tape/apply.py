@@ -185,7 +185,8 @@ def _maker(bound: Bound) -> Place | None:
 def _coerce(run: Run, op: Op, planned: Plan, bound: Bound) -> None:
     """Unknown values that stand where a tensor must stand are tensors.
 
-    The second operand of an arithmetic operator may just as well be a number; it stays unknown.
+    The second operand of an arithmetic operator may just as well be a number, and so may what another form of the op
+    takes as one; it stays unknown.
     """
     for index, name, kind in planned.coerced:
         value = bound.values.get(name)
@@ -194,7 +195,7 @@ def _coerce(run: Run, op: Op, planned: Plan, bound: Bound) -> None:
         if isinstance(value, Sym):
             if index and value.tensor is None and short(op.name) in _ARITHMETIC:
                 continue
-            if kind is Kind.TENSOR and value.kind in ("any", "tensor"):
+            if kind is Kind.TENSOR and value.kind in ("any", "tensor") and name not in bound.open:
                 bound.values[name] = as_tensor(run, value)
         elif kind is Kind.TENSORS and isinstance(value, (ListV, TupleV)):
             for item in value.items:

@@ -219,60 +219,6 @@ def all_fields(cls: ClassV) -> list[tuple[str, Value]]:
     return list(fields.items())
 
 
-def instance_of(value: Value, cls: Value) -> bool | None:
-    """`isinstance(value, cls)` where it can be told."""
-    if isinstance(cls, TupleV):
-        answers = [instance_of(value, one) for one in cls.items]
-        return True if True in answers else (None if None in answers else False)
-    path = getattr(cls, "path", "")
-    if isinstance(value, Sym):
-        if (
-            value.tensor is not None
-            and value.kind == "tensor"
-            and path in ("torch.Tensor", "torch.nn.Parameter")
-        ):
-            return path == "torch.Tensor"
-        return None
-    if isinstance(value, Tensor):
-        if path == "torch.Tensor":
-            return True
-        return value.parameter if path.endswith("Parameter") else (None if isinstance(cls, Sym) else False)
-    if isinstance(cls, ClassV):
-        return isinstance(value, Instance) and cls in linear(value.cls)
-    if isinstance(value, Instance):
-        if path == "torch.nn.Module":
-            return is_subclass(value.cls, path)
-        if isinstance(cls, TorchName):
-            return any(
-                getattr(one, "path", "").rpartition(".")[2] == path.rpartition(".")[2]
-                for one in linear(value.cls)
-            )
-        return None if isinstance(cls, Sym) else False
-    return _builtin_instance(value, path)
-
-
-_BUILTIN: dict[str, tuple[type, ...]] = {
-    "int": (int,), "float": (float,), "str": (str,), "bool": (bool,), "bytes": (bytes,), "complex": (complex,),
-}  # fmt: skip
-
-
-def _builtin_instance(value: Value, path: str) -> bool | None:
-    name = path.removeprefix("builtins.").rpartition(".")[2] or path
-    if name in _BUILTIN:
-        return isinstance(value, _BUILTIN[name])
-    if name in ("list", "List", "set"):
-        return isinstance(value, ListV) and (value.kind == "set") is (name == "set")
-    if name in ("tuple", "Tuple"):
-        return isinstance(value, TupleV)
-    if name in ("dict", "Dict", "Mapping", "OrderedDict"):
-        return isinstance(value, DictV)
-    if name in ("Sequence", "Iterable", "Collection"):
-        return isinstance(value, (ListV, TupleV, str)) or (name != "Sequence" and isinstance(value, DictV))
-    if path.startswith("torch.") or name == "ndarray":
-        return isinstance(value, ArrayV) if name == "ndarray" else False
-    return None
-
-
 def callable_instance(value: Value) -> bool:
     """An object whose workspace class defines `__call__`."""
     return isinstance(value, Instance) and class_lookup(value.cls, "__call__") is not None

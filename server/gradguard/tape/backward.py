@@ -44,15 +44,19 @@ def backward(
     certain: bool = True,
     accumulate: bool = True,
     create: Tri = False,
+    trains: bool = True,
 ) -> list[Tensor]:
-    """Differentiate `roots`. Returns the leaves that were reached (for `.grad`)."""
+    """Differentiate `roots`. Returns the leaves that were reached (for `.grad`).
+
+    trains: a loop in which this happens is a loop over steps.
+    """
     reached, leaves = _walk(run, roots, place, certain)
     if inputs is not None:
         reached = _towards(reached, inputs)
     second: list[tuple[Node, _Reached]] = []
     order = run.tick()
     for loop in run.loops:
-        loop.trains = True
+        loop.trains = loop.trains or trains
     if inputs is None:
         for root in roots:
             for cut in root.cuts:

@@ -53,6 +53,8 @@ class Bound:
     exprs: dict[str, ast.AST | None]
     given: set[str]
     module: Instance | None = None
+    open: frozenset[str] = frozenset()
+    """Parameters for a tensor that got an unknown value where another form takes a number as well."""
 
     def tensors(self, role: str) -> list[Tensor]:
         """Tensors in a role; several for a list of tensors."""
@@ -76,10 +78,31 @@ def choose(run: Run, op: Op, call: Call, *, module: Instance | None = None) -> t
             continue
         strength = strength and fits is True
         if strength:
+            if len(op.forms) > 1:
+                bound.open = _open(op, form, bound, call)
             return form, bound
         if weak is None:
             weak = form, bound
     return weak
+
+
+def _open(op: Op, form: Form, bound: Bound, call: Call) -> frozenset[str]:
+    unknown = {
+        param.name: value
+        for param in form.params[1:]
+        if param.kind is Kind.TENSOR
+        and isinstance(value := bound.values.get(param.name), Sym)
+        and value.kind == "any"
+        and value.tensor is None
+    }
+    names: set[str] = set()
+    for other in op.forms if unknown else ():
+        taken, strong = bind(other, call) if other is not form else (None, False)
+        if taken is None or not strong:
+            continue
+        plain = [taken.values.get(param.name) for param in other.params if param.kind is not Kind.TENSOR]
+        names.update(name for name, value in unknown.items() if any(value is each for each in plain))
+    return frozenset(names)
 
 
 def bind(form: Form, call: Call) -> tuple[Bound | None, bool]:

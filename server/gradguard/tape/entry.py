@@ -8,7 +8,6 @@ else is unknown until it is used as a tensor. What leaves such a function may be
 from __future__ import annotations
 
 import ast
-import re
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from gradguard.source.text import Source
 from gradguard.tape import alike, attributes, backward, lifetime, merging, receivers, reuse, symbolic
 from gradguard.tape.binding import Call
 from gradguard.tape.calls import call_function
+from gradguard.tape.devices import named_devices
 from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.events import (
     Event,
@@ -225,7 +225,7 @@ def analyse(source: Source, table: Table, files: Files, previous: Analysis | Non
     # Nothing ran that needed the definitions: those of the version before are as good.
     definitions = work.definitions or before
     devices = (definitions.devices if definitions is not None else frozenset()).union(
-        _named_devices(source.text), *(record.devices for record in records.values())
+        named_devices(source), *(record.devices for record in records.values())
     )
     needed: frozenset[ast.AST] = frozenset().union(*(record.needed for record in records.values()))
     if work.definitions is not None:
@@ -245,16 +245,6 @@ def analyse(source: Source, table: Table, files: Files, previous: Analysis | Non
         table,
         definitions,
     )
-
-
-_ACCELERATOR = re.compile(
-    r"""["'](?:cuda|mps|xpu|npu|hpu)\b|\.cuda\(|\.to\((?:self\.)?\w*device|\baccelerat"""
-)
-
-
-def _named_devices(text: str) -> set[str]:
-    """Devices that the text of a file names."""
-    return {"accelerator"} if _ACCELERATOR.search(text) else set()
 
 
 def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
@@ -498,6 +488,7 @@ def function_entry(work: Work, name: str, owner: str) -> Callable[[Run], None]:
             return
         # What a module's own methods collect is a forward's business, not a step loop's.
         run.depth = int(isinstance(holder, ClassV) and attributes.is_subclass(holder, "torch.nn.Module"))
+        run.entered_at = run.depth
         result = call_function(run, frame, function, call, function.node)
         _leave(run, result, receiver, place)
         _check_functions(run, frame)

@@ -156,6 +156,8 @@ class Loop:
     """Number of guards in force when the loop began."""
     depth: int = 0
     """Module calls around the loop."""
+    functions: int = 0
+    """Function calls around the loop."""
     nodes: int = 0
     """Nodes recorded before it."""
     trains: bool = False

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import attributes
 from gradguard.tape.frame import Frame
+from gradguard.tape.instances import instance_of
 from gradguard.tape.run import Run
 from gradguard.tape.truth import key_of
 from gradguard.tape.values import DictV, Instance, ListV, Sym, TupleV, Value, token
@@ -89,7 +89,7 @@ def _class(run: Run, frame: Frame, subject: Value, pattern: ast.MatchClass) -> b
     from gradguard.tape.expressions import evaluate
 
     cls = evaluate(run, frame, pattern.cls)
-    is_one = attributes.instance_of(subject, cls)
+    is_one = instance_of(subject, cls)
     if is_one is None:
         is_one = run.oracle.decide(("isinstance", key_of(subject), key_of(cls)))
     if not is_one:

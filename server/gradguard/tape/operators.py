@@ -208,7 +208,6 @@ def _tensor_binary(
     name = _DUNDER[op]
     place = run.place(frame, node)
     if not isinstance(left, Tensor):
-        left = right if False else left
         if isinstance(left, Sym) and left.kind in ("any", "tensor"):
             left = as_tensor(run, left)
     if isinstance(right, Sym) and right.kind == "any" and not _maybe_number(right):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from gradguard.tape.domain import Tensor
 from gradguard.tape.events import HostRead
@@ -43,13 +44,30 @@ def host_read(
     return read
 
 
+_MAKES = re.compile(r"init.*(weight|param|bias)|(weight|param|bias).*init|reset_parameters")
+"""Names of functions that run when a network is made."""
+
+
+def _while_made(run: Run, loop: Loop | None) -> bool:
+    """Whether an object is being made here, and not once in a pass of a loop around it."""
+    around = loop.functions if loop is not None else len(run.functions)
+    return any(
+        _MAKES.search(function.name) is not None or (function.name == "__init__" and index < around)
+        for index, function in enumerate(run.functions)
+    )
+
+
 def _per(run: Run, loop: Loop | None, frame: Frame) -> str:
+    if _while_made(run, loop):
+        return "once"
     if any(one.over == "parameters" for one in run.loops):
         return "parameter"
     if loop is None:
         function = run.functions[0] if run.functions else None
-        stepwise = run.depth > 0 or (
-            function is not None and function.owner is not None and function.name in PER_STEP
+        stepwise = run.depth > run.entered_at or (
+            function is not None
+            and function.owner is not None
+            and (function.name in PER_STEP or "forward" in function.name)
         )
         return "call" if stepwise else "once"
     return "element" if loop.over == "tensor" else "step"

@@ -171,6 +171,8 @@ class Run:
         self.looked: dict[ast.AST, int] = {}
         self.depth = 0
         """Module calls that are running."""
+        self.entered_at = 0
+        """`depth` where the entry began: 1 in a method of a module."""
         self.kept: dict[tuple[str, ast.AST, ast.AST], Kept] = {}
         self.released: set[ast.AST] = set()
         self.module_calls: list[ModuleCall] = []
@@ -246,6 +248,7 @@ class Run:
             kind=kind,
             guards=len(self.guards),
             depth=self.depth,
+            functions=len(self.functions),
             nodes=len(self.nodes),
         )
 

@@ -43,6 +43,12 @@ _KEEP_INTEGERS = frozenset({
 })  # fmt: skip
 
 
+_WIDEN = frozenset({"sum", "prod", "cumsum", "cumprod", "nansum"})
+"""Whose results of integers and truth values are `int64`, whichever they were."""
+
+_ARITHMETIC = frozenset({"add", "radd", "sub", "rsub", "mul", "rmul", "floordiv", "mod", "pow"})
+
+
 def like(op: str, made: Tensor, tensors: list[Tensor], *, differentiable: bool) -> None:
     """Facts a fresh result takes from its tensor arguments."""
     if not tensors:
@@ -55,7 +61,9 @@ def like(op: str, made: Tensor, tensors: list[Tensor], *, differentiable: bool) 
         floating = [t for t in tensors if t.floating is not False]
         dtypes = {t.dtype for t in floating or tensors}
         made.dtype = dtypes.pop() if len(dtypes) == 1 else None
-        if not floating and made.dtype is not None and short(op) not in _KEEP_INTEGERS:
+        if not floating and short(op) in _WIDEN:
+            made.dtype = "int64"
+        elif not floating and made.dtype is not None and short(op) not in _KEEP_INTEGERS:
             # `sin` of integers is floating, `neg` of integers is not: where it is not known it stays open.
             made.dtype = None
 
@@ -73,6 +81,14 @@ def result_dtype(op: str, made: Tensor, values: dict[str, Value]) -> None:
         made.dtype = asked
     elif name in _CASTS and cast_target(name):
         made.dtype = cast_target(name)
+    elif made.floating is False and name in _ARITHMETIC:
+        # A number takes a tensor along to its own kind: `mask + 1` counts, `counts + 0.5` is floating.
+        operands = [values.get(each) for each in ("self", "other", "exponent")]
+        numbers = [value for value in operands if type(value) in (int, float)]
+        if any(isinstance(number, float) for number in numbers):
+            made.dtype = None
+        elif numbers and made.dtype == "bool":
+            made.dtype = "int64"
 
 
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "logical_not", "logical_and", "logical_or", "any", "all", "greater", "less", "not_equal", "isclose"})  # fmt: skip

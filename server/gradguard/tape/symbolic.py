@@ -36,6 +36,8 @@ def _argument(run: Run, function: FunctionV, parameter: ast.arg) -> Value:
         return _several(run, kind.removeprefix("list of "), parameter.arg)
     if kind.startswith("tuple of "):
         return TupleV(tuple(_several(run, kind.removeprefix("tuple of "), parameter.arg).items), open=True)
+    if kind.startswith((EXACTLY, ANY_NUMBER)):
+        return _plain(run, kind, parameter.arg, may_be_none=parameter.arg in function.defaults)
     made = run.fresh(kind, text=parameter.arg)
     if kind == "tensor":
         as_tensor(run, made).bound_name = parameter.arg
@@ -63,8 +65,17 @@ def _several(run: Run, kind: str, name: str) -> ListV:
     return made
 
 
+def _plain(run: Run, kind: str, name: str, *, may_be_none: bool) -> Value:
+    """A caller's tuple of plain values."""
+    if may_be_none:
+        return run.fresh(text=name)
+    counted = kind.startswith(EXACTLY)
+    kinds = kind.removeprefix(EXACTLY).split() if counted else [kind.removeprefix(ANY_NUMBER)] * MAX_RANK
+    return TupleV(tuple(run.fresh(one, text=name) for one in kinds), open=not counted)
+
+
 def annotated(annotation: ast.expr | None) -> str:
-    """Kind of an annotated parameter: that of an unknown value, or `list of` or `tuple of` one."""
+    """Kind of an annotated parameter: that of an unknown value, or of several (`list of`, `tuple of`, `exactly`...)."""
     if annotation is None:
         return "any"
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
@@ -73,21 +84,52 @@ def annotated(annotation: ast.expr | None) -> str:
         except (SyntaxError, ValueError, RecursionError):
             return "any"
     if isinstance(annotation, ast.BinOp):
-        return annotated(annotation.left)
+        parts = [part for part in (annotation.left, annotation.right) if not _is_none(part)]
+        kinds = {annotated(part) for part in parts}
+        kind = kinds.pop() if len(kinds) == 1 else "any"
+        return kind if len(parts) > 1 else _or_none(kind)
     if isinstance(annotation, ast.Subscript):
         outer = _last(annotation.value)
         inner = annotation.slice
         if outer == "Optional":
-            return annotated(inner)
+            return _or_none(annotated(inner))
         first = inner.elts[0] if isinstance(inner, ast.Tuple) and inner.elts else inner
         kind = annotated(first)
-        if outer in ("List", "list", "Sequence") and kind != "any" and not kind.startswith(("list", "tuple")):
+        if outer in ("List", "list", "Sequence") and kind != "any" and " " not in kind:
             return f"list of {kind}"
         if outer in ("Tuple", "tuple") and kind == "tensor":
             return f"tuple of {kind}"
+        if outer in ("Tuple", "tuple") and isinstance(inner, ast.Tuple) and inner.elts:
+            return _numbers(inner.elts)
         return "any"
     return _KINDS.get(_last(annotation), "any")
 
+
+def _or_none(kind: str) -> str:
+    """A tuple stands for itself, and would never be None."""
+    return "any" if kind.startswith((EXACTLY, ANY_NUMBER)) else kind
+
+
+def _numbers(elements: list[ast.expr]) -> str:
+    """Kind of a tuple of plain values, such as a shape."""
+    more = isinstance(elements[-1], ast.Constant) and elements[-1].value is ...
+    kinds = [annotated(one) for one in (elements[:-1] if more else elements)]
+    if not kinds or not _PLAIN.issuperset(kinds):
+        return "any"
+    return f"{ANY_NUMBER}{kinds[0]}" if more else EXACTLY + " ".join(kinds)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+_PLAIN = frozenset({"int", "number", "bool", "str"})
+
+EXACTLY, ANY_NUMBER = "exactly ", "any number of "
+"""How the kinds of tuples of plain values begin."""
+
+MAX_RANK = 6
+"""So many sizes stand for a shape of unknown length."""
 
 _KINDS = {
     "Tensor": "tensor", "FloatTensor": "tensor", "LongTensor": "tensor", "BoolTensor": "tensor", "int": "int", "float": "number",

@@ -33,7 +33,8 @@ def call_op(
     form, bound = chosen
     spelled = name or _plain(path.rpartition(".")[2])
     # What indexing reads follows from the kind of the index, which is known where it is indexed.
-    if form.reads and spelled != "index" and binding.holds(run, form.reads, bound) is not False:
+    waits = form.reads and not bound.open and spelled != "index"
+    if waits and binding.holds(run, form.reads, bound) is not False:
         read = next((t for parameter in form.params for t in bound.tensors(parameter.name)), None)
         if read is not None:
             reads.host_read(run, frame, node, spelled, read, implicit=spelled not in EXPLICIT)

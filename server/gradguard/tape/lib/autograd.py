@@ -54,7 +54,15 @@ def _grad(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     inputs = tensors_in(wanted)
     for root in roots:
         check_root(run, root, call.place)
-    backward(run, roots, call.place, retain=create if retain is None else known_truth(retain), inputs=inputs)
+    backward(
+        run,
+        roots,
+        call.place,
+        retain=create if retain is None else known_truth(retain),
+        inputs=inputs,
+        # A gradient that is differentiated again is part of a computation, not the end of a step.
+        trains=create is not True,
+    )
     made: list[Value] = []
     wanted_inputs: list[Tensor | None] = list(inputs) or [None]
     for source in wanted_inputs:

@@ -9,6 +9,7 @@ from gradguard.tape import attributes, counting, graphs, machine, operators, rea
 from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
+from gradguard.tape.instances import instance_of
 from gradguard.tape.iteration import MAX_RANGE, UNKNOWN_ITEMS, iterate
 from gradguard.tape.library import external_function
 from gradguard.tape.run import Run
@@ -319,7 +320,7 @@ def _print(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 @external_function("builtins.isinstance")
 def _isinstance(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     value, cls = call.get(0, "obj"), call.get(1, "cls")
-    known = attributes.instance_of(value, cls)
+    known = instance_of(value, cls)
     return known if known is not None else Sym(("isinstance", key_of(value), key_of(cls)), "bool")
 
 

@@ -138,7 +138,8 @@ def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: C
     if name in ("to", "cuda", "cpu", "float", "half", "long", "double") and owner.kind == "any":
         # A batch or a module moved somewhere: what it is stays open, but it is what it was.
         return _moved(run, owner, name, call)
-    if name in ("item", "tolist", "numpy") and not call.args:
+    described = owner.facts.get("__name__") in ("dtype", "device", "shape")
+    if name in ("item", "tolist", "numpy") and not call.args and not described:
         return library.method(run, frame, as_tensor(run, owner), name, call, node)
     escaped(call)
     return Sym(
