@@ -149,6 +149,8 @@ def bind(run: Run, receiver: Value, found: Value) -> Value:
 
 def class_lookup(cls: Value, name: str) -> Value:
     """Attribute of a workspace class or its workspace bases; None when torch or nobody defines it."""
+    if not isinstance(cls, ClassV):
+        return None
     for owner in linear(cls):
         if isinstance(owner, ClassV) and name in owner.attributes:
             return owner.attributes[name]

@@ -32,12 +32,14 @@ MAX_RECURSION = 3
 
 def call_value(run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST) -> Value:
     """Call any abstract value."""
+    if isinstance(callee, BuiltinMethod):
+        return library.method(run, frame, callee.receiver, callee.name, call, node)
+    if isinstance(callee, Instance):
+        return library.call_instance(run, frame, callee, call, node)
     if isinstance(callee, FunctionV):
         return call_function(run, frame, callee, call, node)
     if isinstance(callee, Method):
         return _method(run, frame, callee, call, node)
-    if isinstance(callee, BuiltinMethod):
-        return library.method(run, frame, callee.receiver, callee.name, call, node)
     if isinstance(callee, ClassV):
         return instantiate(run, frame, callee, call, node)
     if isinstance(callee, TorchName):
@@ -56,8 +58,6 @@ def call_value(run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST)
         return call_value(run, frame, callee.function, merged, node)
     if isinstance(callee, NativeV):
         return callee.call(run, frame, call, node)
-    if isinstance(callee, Instance):
-        return library.call_instance(run, frame, callee, call, node)
     return library.call_unknown(run, frame, callee, call, node)
 
 

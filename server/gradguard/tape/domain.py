@@ -24,9 +24,7 @@ Tri = bool | None
 
 def either(*facts: Tri) -> Tri:
     """Three-valued or."""
-    if True in facts:
-        return True
-    return None if None in facts else False
+    return True if True in facts else (None if None in facts else False)
 
 
 def both(*facts: Tri) -> Tri:

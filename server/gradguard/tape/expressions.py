@@ -13,6 +13,7 @@ from gradguard.tape.domain import Tensor
 from gradguard.tape.events import GradientAlias
 from gradguard.tape.frame import Frame, Guard
 from gradguard.tape.iteration import iterate, unpack_into
+from gradguard.tape.path import BudgetExceeded
 from gradguard.tape.run import Run
 from gradguard.tape.truth import key_of, known_truth, truth
 from gradguard.tape.values import DictV, FunctionV, ListV, Sym, TupleV, Value, tensors_in
@@ -20,7 +21,10 @@ from gradguard.tape.values import DictV, FunctionV, ListV, Sym, TupleV, Value, t
 
 def evaluate(run: Run, frame: Frame, node: ast.expr) -> Value:
     """Value of an expression; never fails on unknown operands."""
-    run.step(node)
+    # As `run.step`, which is not worth a call for each node.
+    run.budget[0] -= 1
+    if run.budget[0] < 0:
+        raise BudgetExceeded
     handler = _HANDLERS.get(type(node))
     if handler is None:
         return run.fresh()

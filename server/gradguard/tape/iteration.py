@@ -109,7 +109,10 @@ def _instance(run: Run, frame: Frame, value: Instance, node: ast.AST) -> Iterato
             return IteratorV(items, exact=False)
     children = value.attributes.get("__children__")
     if isinstance(children, ListV):
-        return IteratorV(_live(children), exact=not children.open)
+        # Of a long list of modules of one class the first passes show what all do; of others each may differ.
+        known = not children.open and _alike(children)
+        length = len(children.items) if known else None
+        return IteratorV(_live(children), exact=not children.open, length=length)
     if isinstance(children, DictV):
         return IteratorV(iter([key for key, _ in children.items.values()]), exact=not children.open)
     getter = attributes.class_lookup(value.cls, "__getitem__")
@@ -121,6 +124,12 @@ def _instance(run: Run, frame: Frame, value: Instance, node: ast.AST) -> Iterato
         )
         return IteratorV(items, exact=False)
     return _loader(run, frame, value, node)
+
+
+def _alike(children: ListV) -> bool:
+    """Whether all children are modules of one class."""
+    classes = [one.cls if isinstance(one, Instance) else None for one in children.items]
+    return bool(classes) and classes[0] is not None and all(one == classes[0] for one in classes)
 
 
 def _loader(run: Run, frame: Frame, value: Instance, node: ast.AST) -> IteratorV:

@@ -10,6 +10,7 @@ import ast
 import functools
 from collections.abc import Callable
 
+from gradguard.tape import attributes
 from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
@@ -104,17 +105,16 @@ def method(run: Run, frame: Frame, receiver: Value, name: str, call: Call, node:
         from gradguard.tape.tensors import method as tensor_method
 
         return tensor_method(run, frame, receiver, name, call, node)
+    if isinstance(receiver, Instance):
+        handler = METHODS.get(f"{kind_of(receiver)}.{name}") or METHODS.get(f"object.{name}")
+        if handler is not None:
+            return handler(run, frame, receiver, call, node)
     from gradguard.tape.lib import containers, modules, others, torchlib
 
     if isinstance(receiver, (ListV, TupleV, DictV)):
         return containers.method(run, frame, receiver, name, call, node)
     if isinstance(receiver, Instance):
-        handler = METHODS.get(f"{kind_of(receiver)}.{name}") or METHODS.get(f"object.{name}")
-        return (
-            handler(run, frame, receiver, call, node)
-            if handler is not None
-            else others.unknown_method(run, frame, receiver, name, call, node)
-        )
+        return others.unknown_method(run, frame, receiver, name, call, node)
     if isinstance(receiver, SuperV):
         return modules.super_call(run, frame, receiver, name, call, node)
     if isinstance(receiver, ClassV):
@@ -141,8 +141,6 @@ def _kind_of_library(path: str, torchs: bool) -> str:
 
 
 def _kind(cls: Value) -> str:
-    from gradguard.tape import attributes
-
     if attributes.is_subclass(cls, "torch.nn.Module"):
         return "Module"
     if attributes.is_subclass(cls, "torch.optim.Optimizer"):
@@ -178,15 +176,15 @@ def array_attribute(run: Run, owner: ArrayV, name: str) -> Value:
 
 def call_instance(run: Run, frame: Frame, callee: Instance, call: Call, node: ast.AST) -> Value:
     """Call an object: a module's forward with its hooks, or `__call__`."""
-    from gradguard.tape import attributes
-    from gradguard.tape.calls import call_value
-    from gradguard.tape.lib import modules
-
     own = attributes.class_lookup(callee.cls, "__call__")
     if own is not None:
+        from gradguard.tape.calls import call_value
+
         return call_value(run, frame, attributes.bind(run, callee, own), call, node)
     if kind_of(callee) == "Module":
-        return modules.call_module(run, frame, callee, call, node)
+        from gradguard.tape.lib.modules import call_module
+
+        return call_module(run, frame, callee, call, node)
     handler = METHODS.get(f"{kind_of(callee)}.__call__")
     return handler(run, frame, callee, call, node) if handler is not None else run.fresh()
 

@@ -254,7 +254,7 @@ class Run:
 
     def iterations(self) -> tuple[tuple[int, int], ...]:
         """(loop, iteration) of each running loop, outermost first."""
-        return tuple((loop.number, loop.iteration) for loop in self.loops if loop.kind != "comprehension")
+        return tuple([(loop.number, loop.iteration) for loop in self.loops if loop.kind != "comprehension"])
 
     def here(self) -> Place:
         """The statement that is running."""

@@ -227,7 +227,7 @@ def _note_rewrites(
     run: Run, inputs: list[Tensor], versions: list[int], result: Value, call: Call, node: ast.AST
 ) -> None:
     """Inputs that the module wrote in place and did not hand back."""
-    for tensor, version in zip(inputs, versions, strict=True):
+    for tensor, version in zip(inputs, versions):
         if tensor.counter.value == version or not tensor.counter.writes:
             continue
         if any(t.memory is tensor.memory for t in tensors_in(result)):
@@ -290,7 +290,7 @@ def opaque(run: Run, values: list[Value], place: Place, module: Instance | None,
     made.device = next((t.device for t in inputs if t.device), None)
     made.contiguous = None
     made.sure = False
-    trained = list(parameters(module)) if module is not None else []
+    trained = parameters(module) if module is not None else []
     if run.modes.grad is not False and (not trained or any(p.requires_grad is not False for p in trained)):
         recorded = machine.record(
             run,
@@ -306,19 +306,25 @@ def opaque(run: Run, values: list[Value], place: Place, module: Instance | None,
     return made
 
 
-def parameters(module: Value, seen: set[int] | None = None) -> Iterator[Tensor]:
+def parameters(module: Value) -> list[Tensor]:
     """Parameters of a module and its children, in order of definition, each once."""
-    seen = set() if seen is None else seen
-    if id(module) in seen:
-        return
-    seen.add(id(module))
-    for value in members_of(module):
-        if isinstance(value, Tensor) and value.parameter:
-            if value.number not in seen:
-                seen.add(value.number)
-                yield value
-        elif isinstance(value, Instance) and is_module(value):
-            yield from parameters(value, seen)
+    found: dict[int, Tensor] = {}
+    seen: set[int] = set()
+    waiting: list[Value] = [module] if isinstance(module, Instance) else []
+    while waiting:
+        value = waiting.pop()
+        if type(value) is Tensor:
+            found.setdefault(value.number, value)
+        elif id(value) not in seen:
+            seen.add(id(value))
+            waiting += reversed(
+                [
+                    one
+                    for one in members_of(value)
+                    if (type(one) is Tensor and one.parameter) or (type(one) is Instance and is_module(one))
+                ]
+            )
+    return list(found.values())
 
 
 def is_module(value: Instance) -> bool:
@@ -330,8 +336,10 @@ def members_of(module: Value) -> list[Value]:
     """What a module holds: attributes and children."""
     if not isinstance(module, Instance):
         return []
-    members = [value for key, value in module.attributes.items() if key != "__children__"]
     children = module.attributes.get("__children__")
+    if children is None:
+        return list(module.attributes.values())
+    members = [value for key, value in module.attributes.items() if key != "__children__"]
     if isinstance(children, ListV):
         members.extend(children.items)
     elif isinstance(children, DictV):
@@ -339,16 +347,18 @@ def members_of(module: Value) -> list[Value]:
     return members
 
 
-def modules_of(module: Instance, seen: set[int] | None = None) -> Iterator[Instance]:
+def modules_of(module: Instance) -> list[Instance]:
     """The module itself and every module below it."""
-    seen = set() if seen is None else seen
-    if id(module) in seen:
-        return
-    seen.add(id(module))
-    yield module
-    for value in members_of(module):
-        if isinstance(value, Instance) and is_module(value):
-            yield from modules_of(value, seen)
+    found: dict[int, Instance] = {}
+    waiting = [module]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in found:
+            found[id(one)] = one
+            waiting += reversed(
+                [value for value in members_of(one) if type(value) is Instance and is_module(value)]
+            )
+    return list(found.values())
 
 
 def complete(module: Instance) -> bool:
