@@ -22,6 +22,9 @@ OUT = ROOT / "build" / "docs"
 REPOSITORY = "https://github.com/gradguard/gradguard/blob/main/"
 RUNTIME = re.compile(r"<!-- runtime: (\w+) -->\n")
 PROGRAM = re.compile(r"^```python\n.*?^```$", re.MULTILINE | re.DOTALL)
+NO_PAGES = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"/>\n'
+)
 EXAMPLE, USE_INSTEAD = 3, 4
 """Places of these sections in the page of a rule, in every language."""
 
@@ -82,6 +85,9 @@ def main() -> None:
         shutil.copytree(DOCS / "images", images, dirs_exist_ok=True)
         for name in diagrams.names():
             (images / name).write_text(diagrams.drawn(name, language), "utf-8")
+    # The theme asks beside every page for a map of the site, to find the translation that the page links to already.
+    for folder in {path.parent for path in source.glob("**/*.md")} - {source / "en"}:
+        (folder / "sitemap.xml").write_text(NO_PAGES, "utf-8")
     for name in ("CONTRIBUTING", "ARCHITECTURE", "CHANGELOG"):
         text = own_page((ROOT / f"{name}.md").read_text("utf-8"))
         (source / "en" / f"{name.lower()}.md").write_text(text, "utf-8")
