@@ -38,8 +38,8 @@ PLATFORMS: dict[str, tuple[str, ...]] = {
 }
 
 UNUSED = (
-    "bin", "*.dist-info/RECORD", "*.dist-info/INSTALLER", "*.dist-info/REQUESTED", "libcst/tests", "libcst/*/tests",
-    "libcst/codemod", "libcst/testing", "**/__pycache__", "**/*.pyi",
+    "bin", "*.dist-info/RECORD", "*.dist-info/INSTALLER", "*.dist-info/REQUESTED", "libcst/codemod",
+    "libcst/testing", "**/tests", "**/__pycache__", "**/*.pyi",
 )  # fmt: skip
 """Parts of the packages that the server never imports."""
 
@@ -95,7 +95,7 @@ def remove_unused() -> None:
     for folder in (LIBS, COMPILED_LIBS):
         for pattern in UNUSED:
             for path in sorted(folder.glob(pattern)):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def main(target: str) -> None:

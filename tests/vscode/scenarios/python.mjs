@@ -1,4 +1,4 @@
-// No Python at all, and then the one of the Python extension.
+// No Python that serves, and then the one of the Python extension.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -50,16 +50,20 @@ export const options = () => ({
         'model.py': TEXT,
         // An environment with another torch: only its version is looked up.
         'env/torch-2.6.0.dist-info/METADATA': 'Metadata-Version: 2.1\nName: torch\nVersion: 2.6.0\n',
+        'old/python': `#!/bin/sh\necho 'gradguard-facts:{"version": [3, 9, 1], "executable": "/old/python"}'\n`,
         'env/python': `#!/bin/sh\nexport PYTHONPATH="\${0%/*}"\nexec ${fs.realpathSync('/usr/bin/python3')} "$@"\n`,
     },
 });
 
 export async function run({ wb, check }) {
     const { page } = wb;
-    fs.chmodSync(path.join(wb.work, 'env/python'), 0o755);
+    for (const name of ['old/python', 'env/python']) {
+        fs.chmodSync(path.join(wb.work, name), 0o755);
+    }
+    fs.writeFileSync(path.join(wb.work, 'chosen.txt'), path.join(wb.work, 'old/python'));
     const toast = page.locator('.notification-toast', { hasText: 'gradguard needs Python 3.10 or newer' });
 
-    await check('without a Python one message says what is needed, with an action', async () => {
+    await check('with a Python that is too old and no other, one message says what is needed, with an action', async () => {
         await wb.open('model.py');
         await toast.waitFor();
         assert.equal((await wb.popups()).length, 1);
@@ -78,7 +82,7 @@ export async function run({ wb, check }) {
         assert.equal((await wb.popups()).filter(text => text.includes('gradguard')).length, 0);
         const log = wb.logText();
         assert.match(log, /setting: none/);
-        assert.match(log, /python extension: none/);
+        assert.match(log, /python extension: .*old\/python: Python 3\.9\.1 is older than 3\.10/);
         assert.match(log, /PATH: python3: not found/);
     });
 
