@@ -15,6 +15,7 @@ DEV := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs
 NODE := node_modules/.installed
 NVIM := .venvs/nvim/bin/nvim
+JUPYTER := .venvs/jupyter/.installed
 
 .PHONY: help demo test test-python test-client check fix fuzz table table-check bench test-editor screenshots \
 	docs docs-test new-rule generated clean
@@ -69,10 +70,10 @@ table-check: $(DEV)  ## ask the installed torch whether the shipped table is rig
 bench: $(DEV)  ## measure latency, throughput and the neighbours; BENCH="..." passes options
 	$(PY) -m benchmarks $(BENCH)
 
-test-editor: $(DEV) $(NODE) $(NVIM)  ## the extension in a real VS Code, and the server in Neovim
+test-editor: $(DEV) $(NODE) $(NVIM) $(JUPYTER)  ## the extension in a real VS Code, the server in Neovim and Jupyter
 	bash tests/vscode/setup.sh
 	bash tests/vscode/run.sh
-	GRADGUARD_NEOVIM=needed $(PY) -m pytest -q tests/editors tests/docs/test_configurations.py
+	GRADGUARD_NEOVIM=needed GRADGUARD_JUPYTER=needed $(PY) -m pytest -q tests/editors tests/docs/test_configurations.py
 
 screenshots: $(RUN) $(NODE)  ## take the pictures of the documentation again, in a real VS Code
 	bash tests/vscode/setup.sh
@@ -110,6 +111,10 @@ $(DOCS): requirements-docs.txt $(RUN)
 
 $(NVIM): tests/editors/setup_nvim.sh | $(PY)
 	sh tests/editors/setup_nvim.sh $(PY)
+	@touch $@
+
+$(JUPYTER): tests/editors/setup_jupyter.sh | $(PY)
+	sh tests/editors/setup_jupyter.sh $(PY)
 	@touch $@
 
 $(NODE): package.json package-lock.json

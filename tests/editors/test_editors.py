@@ -1,6 +1,7 @@
 """Real editors with their own LSP clients.
 
-`make test` installs Neovim and says that it is needed; otherwise an editor that is not installed is skipped.
+`make test` installs Neovim and says that it is needed, `make test-editor` also what JupyterLab uses; otherwise an editor
+that is not installed is skipped.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ import sys
 
 import pytest
 
+from tests.docs.pages import blocks
+
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
 NVIM = ROOT / ".venvs" / "nvim" / "bin" / "nvim"
+JUPYTER = ROOT / ".venvs" / "jupyter" / "bin" / "python"
 
 
 def run(command: list[str], home: pathlib.Path, **more: str) -> subprocess.CompletedProcess[str]:
@@ -53,3 +57,21 @@ def test_emacs(tmp_path: pathlib.Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
     assert "FAIL" not in result.stdout
     assert result.stdout.count("ok ") >= 6
+
+
+@pytest.mark.skipif(
+    not JUPYTER.exists() and "GRADGUARD_JUPYTER" not in os.environ,
+    reason="no jupyter-lsp; tests/editors/setup_jupyter.sh installs it",
+)
+def test_jupyterlab(tmp_path: pathlib.Path) -> None:
+    """With the configuration of the documentation, and the server as it is on PATH after an installation."""
+    (given,) = (text for _, text in blocks("json") if "LanguageServerManager" in text)
+    configuration = tmp_path / "jupyter_server_config.json"
+    configuration.write_text(given, "utf-8")
+    program = tmp_path / "gradguard"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m gradguard "$@"\n', "utf-8")
+    program.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    result = run([str(JUPYTER), str(HERE / "jupyter_session.py"), str(configuration)], tmp_path, PATH=path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.splitlines() == ["gradguard", "GG101 in line 5"]
