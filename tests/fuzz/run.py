@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz.run --programs N [--loops N] [--reads N] [--cuts N] [--seed S] [--jobs 2] [--shrink] [--save]`
+"""`python -m tests.fuzz.run --programs N [--loops N] [--reads N] [--cuts N] [--needless N] [--seed S] [--jobs 2] [--shrink] [--save]`
 
 Grows programs, lets torch judge them and the checker read them, and prints where they differ. Ends with 1 if
 a wanted share is not reached.
@@ -20,6 +20,7 @@ from tests.fuzz.compare import Case, Tally
 from tests.fuzz.cuts import CutCase
 from tests.fuzz.loop_programs import PASSES
 from tests.fuzz.loops import LoopCase
+from tests.fuzz.needless import NeedlessCase
 from tests.fuzz.reads import ReadCase
 from tests.oracle.pool import Died, Pool
 
@@ -99,6 +100,33 @@ def run_cuts(first: int, programs: int, jobs: int, pool: Pool) -> list[CutCase]:
     return [
         case for cases in _batches("tests.fuzz.cuts:cut_batch", first, programs, jobs, pool) for case in cases
     ]
+
+
+def run_needless(first: int, programs: int, jobs: int, pool: Pool) -> list[NeedlessCase]:
+    """Programs with graphs that may serve nothing, of the seeds first, first + 1, ...; raises RuntimeError without an answer."""
+    return [
+        case
+        for cases in _batches("tests.fuzz.needless:needless_batch", first, programs, jobs, pool)
+        for case in cases
+    ]
+
+
+def needless_report(cases: list[NeedlessCase]) -> str:
+    """Figures over programs with graphs that may serve nothing, and every line where torch and the checker differ."""
+    judged = [case for case in cases if not case.error]
+    wanted = [
+        f"{sum(bool(getattr(case, name)) for case in judged)} {words}"
+        for name, words in (("must", "evaluate with a graph"), ("target", "ask a target for one"), ("needless", "retain one"), ("leaks", "leak a doubled one"))
+    ]  # fmt: skip
+    differing = [(case, line, what) for case in judged for line, what in case.disagreements]
+    report = [
+        f"{len(cases)} programs with graphs: {', '.join(wanted)}, {len(differing)} differ, {len(cases) - len(judged)} discarded"
+    ]
+    report += [
+        f"seed {case.seed} line {line}: {what}\n{case.code}{case.crash[-300:]}"
+        for case, line, what in differing
+    ]
+    return "\n".join(report)
 
 
 def cut_report(cases: list[CutCase]) -> str:
@@ -196,6 +224,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--loops", type=int, default=0, help="how many training loops to measure as well")
     parser.add_argument("--reads", type=int, default=0, help="how many programs with host reads as well")
     parser.add_argument("--cuts", type=int, default=0, help="how many programs that may cut off what trains")
+    parser.add_argument(
+        "--needless", type=int, default=0, help="how many programs whose graphs may serve nothing as well"
+    )
     options = parser.parse_args(arguments)
     first = options.seed if options.seed is not None else random.SystemRandom().randrange(10**9)
     print(f"seed {first}", flush=True)
@@ -211,6 +242,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(read_report(run_reads(first, options.reads, options.jobs, pool)))
         if options.cuts:
             print(cut_report(run_cuts(first, options.cuts, options.jobs, pool)))
+        if options.needless:
+            print(needless_report(run_needless(first, options.needless, options.jobs, pool)))
         for seed, count, words in result.lost:
             print(f"no answer for {count} seeds from {seed}: {words}")
         for number, (signature, cases) in enumerate(kinds(result.differing)):

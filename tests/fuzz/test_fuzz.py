@@ -9,13 +9,26 @@ import pytest
 
 from tests.fuzz.loop_programs import loop_program
 from tests.fuzz.loops import LoopCase
-from tests.fuzz.run import Result, cut_report, kinds, read_report, run, run_cuts, run_loops, run_reads, shown
+from tests.fuzz.run import (
+    Result,
+    cut_report,
+    kinds,
+    needless_report,
+    read_report,
+    run,
+    run_cuts,
+    run_loops,
+    run_needless,
+    run_reads,
+    shown,
+)
 from tests.oracle.pool import Pool
 
 PROGRAMS = 300
 LOOPS = 80
 READS = 40
 CUTS = 60
+NEEDLESS = 60
 JOBS = 2
 
 
@@ -105,6 +118,14 @@ def test_cuts_are_found_where_parameters_starve(seed: int, pool: Pool) -> None:
     cases = run_cuts(seed, CUTS, JOBS, pool)
     assert sum(case.cut and case.starved > 0 for case in cases) > 0.1 * CUTS
     assert sum(bool(case.disagreement) for case in cases) <= 0.03 * CUTS, cut_report(cases)
+
+
+def test_graphs_for_nothing_are_found_and_no_others(seed: int, pool: Pool) -> None:
+    cases = run_needless(seed, NEEDLESS, JOBS, pool)
+    judged = [case for case in cases if not case.error]
+    assert len(judged) >= 0.85 * NEEDLESS
+    assert sum(bool(case.must) for case in judged) > 0.1 * NEEDLESS
+    assert sum(bool(case.disagreements) for case in judged) <= 0.03 * NEEDLESS, needless_report(cases)
 
 
 def test_same_seed_gives_same_program(seed: int, pool: Pool) -> None:

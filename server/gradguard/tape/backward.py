@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gradguard.tape import layout
-from gradguard.tape.domain import Node, Place, Saved, Tensor, Tri, Write
+from gradguard.tape.domain import Edge, Node, Place, Saved, Tensor, Tri, Write
 from gradguard.tape.events import (
     BrokenGraph,
     SavedFact,
@@ -76,7 +76,7 @@ def backward(
     if second:
         _emit_second(run, second, place, reached)
     run.backwards.append((place, run.iterations()))
-    if retain is True:
+    if retain is True and create is False:
         run.retained.append((place, [node for node in reached if node.frees is not False], order))
     run.accumulated.update(leaf.number for leaf in leaves)
     if accumulate and inputs is None:
@@ -324,21 +324,24 @@ def _crosses_loop(run: Run, node: Node) -> bool:
 
 
 def _accumulate(run: Run, leaf: Tensor, place: Place, create: Tri) -> None:
-    if leaf.grad is None:
-        made = run.tensor(place)
-        made.grad_owner = leaf
-        made.dtype, made.device = leaf.dtype, leaf.device
-        layout.fresh(made, leaf.shape, [])
-        made.source = "grad"
-        if create is not False:
-            made.node = Node(
-                "grad", place, run.tick(), certain=False, frees=None, iterations=run.iterations()
-            )
-            made.requires_grad, made.leaf = create, False
-        leaf.grad = made
+    before = leaf.grad if isinstance(leaf.grad, Tensor) else None
+    if before is not None and create is not True:
+        overwrite_gradient(run, before, place, "accumulate")
         return
-    if isinstance(leaf.grad, Tensor):
-        overwrite_gradient(run, leaf.grad, place, "accumulate")
+    if leaf.grad is not None and before is None:
+        return
+    made = run.tensor(place)
+    made.grad_owner = leaf
+    made.dtype, made.device = leaf.dtype, leaf.device
+    layout.fresh(made, leaf.shape, [])
+    made.source = "grad"
+    if create is not False:
+        made.node = Node("grad", place, run.tick(), certain=False, frees=None, iterations=run.iterations())
+        made.requires_grad, made.leaf = create, False
+        if before is not None:
+            # A gradient with a graph is added out of place.
+            made.node.edges.append(Edge(before, before.node))
+    leaf.grad = made
 
 
 def overwrite_gradient(run: Run, gradient: Tensor, place: Place, op: str) -> None:

@@ -9,7 +9,10 @@ from gradguard.tape.binding import Call
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Modes, Run
 from gradguard.tape.truth import known_truth
-from gradguard.tape.values import ContextV, Instance, IteratorV, Value
+from gradguard.tape.values import ContextV, Instance, IteratorV, ListV, Value
+
+ENTERED = "__entered__"
+"""Attribute of an exit stack: what it has entered and will leave."""
 
 
 def enter(run: Run, frame: Frame, manager: Value, expr: ast.expr, node: ast.AST) -> Value:
@@ -45,6 +48,9 @@ def leave(run: Run, frame: Frame, manager: Value, node: ast.AST) -> None:
     elif isinstance(manager, IteratorV) and manager.kind == "contextmanager":
         next(manager.source, None)
     elif isinstance(manager, Instance):
+        held = manager.attributes.get(ENTERED)
+        while isinstance(held, ListV) and held.items:
+            leave(run, frame, held.items.pop(), node)
         method = attributes.class_lookup(manager.cls, "__exit__")
         if method is not None:
             from gradguard.tape.calls import call_value

@@ -300,8 +300,9 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
         for at, found in run.sharing.items():
             sharing[at] = sharing.get(at, NOBODY) | found
         for recorded in run.nodes:
-            if recorded.walks:
+            if recorded.walks or recorded.left:
                 needed.update(place.node for place in (recorded.place, *recorded.calls))
+        needed |= lifetime.retained_in_use(run)
         paths.append(merging.Path(run.events, survived))
         run.release()
         queue.extend(oracle.children())

@@ -162,6 +162,8 @@ class Loop:
     """Nodes recorded before it."""
     trains: bool = False
     """A backward or an optimizer step ran inside."""
+    frame: Frame | None = None
+    """The activation that it runs in."""
     calls: bool = False
     """A module was called from its body, not from inside another module."""
 

@@ -19,7 +19,15 @@ from dataclasses import replace
 
 from gradguard.tape import counting, graphs, holders, layout
 from gradguard.tape.domain import Node, Place, Tensor
-from gradguard.tape.events import BrokenGraph, Event, GraphKept, GraphReleased, RetainGraph, UnusedGraph
+from gradguard.tape.events import (
+    BrokenGraph,
+    CreateGraphCycle,
+    Event,
+    GraphKept,
+    GraphReleased,
+    RetainGraph,
+    UnusedGraph,
+)
 from gradguard.tape.frame import Frame, Loop
 from gradguard.tape.run import Kept, ModuleCall, Run
 from gradguard.tape.values import (
@@ -365,10 +373,15 @@ def finish(run: Run) -> None:
             run.emit(GraphReleased(kept.event.place, True, kept.event.loop))
         else:
             run.emit(replace(kept.event, trained=_trained(kept)))
-    for place, nodes, order in run.retained:
-        if nodes and not any(node.walks > order or node.left > order for node in nodes):
+    used = retained_in_use(run)
+    for place, nodes, _ in run.retained:
+        if nodes and place.node not in used:
             grows = any(kept.event.activations and set(kept.old) & set(nodes) for kept in run.kept.values())
             run.emit(RetainGraph(place, all(node.certain for node in nodes), grows))
+    if "cleared" not in run.notes:
+        for place, text, leaves in run.doubled:
+            if not leaves or any(leaf.number not in run.cleared for leaf in leaves):
+                run.emit(CreateGraphCycle(place, False, text))
     _unused(run)
     _broken(run)
     for read in run.reads:
@@ -376,9 +389,19 @@ def finish(run: Run) -> None:
             run.emit(read.verdict)
 
 
+def retained_in_use(run: Run) -> set[ast.AST]:
+    """Backward calls that kept a graph which somebody walked again, or may walk again, in one pass at least."""
+    return {
+        place.node
+        for place, nodes, order in run.retained
+        if any(node.walks > order or node.left > order for node in nodes)
+    }
+
+
 def used_elsewhere(event: Event, needed: set[ast.AST]) -> bool:
-    """A graph that only some paths leave unused is not recorded for nothing."""
-    return isinstance(event, UnusedGraph) and event.why == "unused" and event.place.node in needed
+    """A graph that only some paths leave unused is not recorded, or kept, for nothing."""
+    unused = isinstance(event, RetainGraph) or (isinstance(event, UnusedGraph) and event.why == "unused")
+    return unused and event.place.node in needed
 
 
 def _trained(kept: Kept) -> bool:
@@ -400,13 +423,21 @@ def _unused(run: Run) -> None:
         if not nodes or call.place.node in reported:
             continue
         if not any(node.walks or node.left for node in nodes):
-            if call.training is False or not any(loop.trains for loop in call.loops):
+            if call.training is False or not (call.loops and _trains(call.loops[-1])):
                 reported.add(call.place.node)
                 why = "eval" if call.training is False else "unused"
                 run.emit(UnusedGraph(call.place, all(n.certain for n in nodes), call.text, why))
         elif owned and call.fed is False and _foreign(run, call, owned):
             reported.add(call.place.node)
             run.emit(UnusedGraph(call.place, True, call.text, "target"))
+
+
+def _trains(loop: Loop) -> bool:
+    """Whether a loop differentiates something, on this path or, as its text says, on one that goes on where this one left."""
+    return loop.trains or any(
+        isinstance(node, ast.Attribute) and node.attr in ("backward", "manual_backward")
+        for node in ast.walk(loop.place.node)
+    )
 
 
 def _foreign(run: Run, call: ModuleCall, owned: set[int]) -> bool:

@@ -100,6 +100,7 @@ class ModuleCall:
     fed: Tri
     """Whether an input requires grad."""
     loops: tuple[Loop, ...]
+    """The loops around it, without those of generators that wait for their next turn."""
     text: str
 
 
@@ -178,6 +179,10 @@ class Run:
         self.module_calls: list[ModuleCall] = []
         self.retained: list[tuple[Place, list[Node], int]] = []
         self.accumulated: set[int] = set()
+        self.doubled: list[tuple[Place, str, list[Tensor]]] = []
+        """Backward calls that made a graph of the gradients, and the leaves these were added to."""
+        self.cleared: set[int] = set()
+        """Leaves whose gradient was dropped or detached."""
         self.reads: list[Read] = []
         self.lost: dict[Cut, Place] = {}
         """Cuts whose value reached a loss, and that loss's backward."""
@@ -250,6 +255,7 @@ class Run:
             depth=self.depth,
             functions=len(self.functions),
             nodes=len(self.nodes),
+            frame=self.frames[-1] if self.frames else None,
         )
 
     def iterations(self) -> tuple[tuple[int, int], ...]:

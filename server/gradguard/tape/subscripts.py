@@ -351,8 +351,9 @@ def _slice_put(run: Run, frame: Frame, owner: ListV, index: SliceV, value: Value
 
 
 def _in_turns(run: Run, index: Value, value: Value) -> None:
-    """`ring[step % 8] = v` overwrites its slots in turns: what it holds does not grow."""
-    if isinstance(index, Sym) and index.key[:2] == ("op", "Mod"):
+    """`ring[step % 8] = v` overwrites its slots in turns: what it holds does not grow, unless it adds to them."""
+    added = isinstance(run.statement, ast.AugAssign)
+    if isinstance(index, Sym) and index.key[:2] == ("op", "Mod") and not added:
         lifetime.release(run, tensors_in(value))
 
 

@@ -9,7 +9,6 @@ from gradguard.tape import graphs, layout, machine, reads, shapes, torchcalls
 from gradguard.tape.backward import backward, check_root
 from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor, Write, both
-from gradguard.tape.events import CreateGraphCycle
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
 from gradguard.tape.truth import known_truth
@@ -111,6 +110,8 @@ def set_attribute(
         owner.grad = value.tensor if isinstance(value, Sym) and value.tensor is not None else value
         if isinstance(owner.grad, Tensor):
             owner.grad.grad_owner = owner
+        else:
+            run.cleared.add(owner.number)
     elif name == "requires_grad":
         _set_requires(owner, value)
     elif name != "data":
@@ -192,6 +193,8 @@ def _detach(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) ->
 
 def _detach_(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
     owner.node, owner.requires_grad, owner.leaf = None, False, True
+    if owner.grad_owner is not None:
+        run.cleared.add(owner.grad_owner.number)
     return owner
 
 
@@ -208,7 +211,7 @@ def _backward(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) 
     give_history(run, owner)
     check_root(run, owner, place)
     keep = create if retain is None else known_truth(retain)
-    backward(
+    leaves = backward(
         run,
         [owner],
         place,
@@ -217,7 +220,7 @@ def _backward(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) 
         create=create,
     )
     if create is True:
-        run.emit(CreateGraphCycle(place, False, machine.source_text(node)))
+        run.doubled.append((place, machine.source_text(node), leaves))
     return None
 
 

@@ -32,13 +32,16 @@ def _backward(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     retain = call.get(2, "retain_graph")
     inputs = call.kwargs.get("inputs")
     roots = _roots(run, call.get(0, "tensors"))
-    backward(
+    leaves = backward(
         run,
         roots,
         call.place,
         retain=create if retain is None else known_truth(retain),
         inputs=tensors_in(inputs) if inputs is not None else None,
+        create=create,
     )
+    if create is True:
+        run.doubled.append((call.place, machine.source_text(node), leaves))
     return None
 
 
@@ -62,6 +65,7 @@ def _grad(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         inputs=inputs,
         # A gradient that is differentiated again is part of a computation, not the end of a step.
         trains=create is not True,
+        create=create,
     )
     made: list[Value] = []
     wanted_inputs: list[Tensor | None] = list(inputs) or [None]

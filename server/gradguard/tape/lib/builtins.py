@@ -356,9 +356,12 @@ def _getattr(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 
 @external_function("builtins.setattr")
 def _setattr(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    name = call.get(1, "name")
+    name, owner = call.get(1, "name"), call.get(0, "obj")
+    if isinstance(name, Sym) and isinstance(owner, Instance):
+        # A name of its own, which no code can spell: `f"loss{step}"` is another one on every pass.
+        name = f"[{key_of(name)!r}]"
     if isinstance(name, str):
-        attributes.put(run, frame, call.get(0, "obj"), name, call.get(2, "value"), node)
+        attributes.put(run, frame, owner, name, call.get(2, "value"), node)
     return None
 
 

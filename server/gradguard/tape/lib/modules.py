@@ -214,7 +214,7 @@ def call_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.
             len(run.nodes),
             module.training,
             fed,
-            tuple(run.loops),
+            tuple(loop for loop in run.loops if loop.frame is None or loop.frame in run.frames),
             machine.source_text(node),
         )
         run.module_calls.append(noted)

@@ -158,7 +158,9 @@ def clear_gradients(run: Run, tensors: list[Tensor], call: Call, node: ast.AST) 
     """`zero_grad`: gradients are dropped, or zeroed in place with `set_to_none=False`."""
     keep = known_truth(call.get(0, "set_to_none", True)) is False
     for tensor in tensors:
+        run.cleared.add(tensor.number)
         if keep and isinstance(tensor.grad, Tensor):
+            tensor.grad.node, tensor.grad.requires_grad, tensor.grad.leaf = None, False, True
             backward.overwrite_gradient(run, tensor.grad, call.place, "zero_grad")
         else:
             tensor.grad = None

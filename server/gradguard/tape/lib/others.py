@@ -118,6 +118,8 @@ def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: C
 
     if name in ("backward", "manual_backward") and call.args:
         return differentiate(run, call, node)
+    if name == "zero_grad":
+        run.notes["cleared"] = True
     if name in _TENSOR_ONLY and owner.kind in ("any", "tensor") and _as_of_tensors(run, owner, name, call):
         return library.method(run, frame, as_tensor(run, owner), name, call, node)
     if name == "parameters" or name == "named_parameters":

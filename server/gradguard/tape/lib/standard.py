@@ -6,11 +6,12 @@ import ast
 
 from gradguard.tape import graphs, layout, machine, reads
 from gradguard.tape.binding import Call
+from gradguard.tape.contexts import ENTERED, enter, leave
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.iteration import UNKNOWN_ITEMS, iterate
 from gradguard.tape.lib.builtins import held, indices, range_, take
-from gradguard.tape.library import external_function
+from gradguard.tape.library import METHODS, external_function
 from gradguard.tape.path import PathEnd
 from gradguard.tape.run import Run
 from gradguard.tape.truth import key_of
@@ -191,11 +192,34 @@ def _field(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return NativeV(make, "field")
 
 
-@external_function("contextlib.nullcontext", "contextlib.suppress", "contextlib.ExitStack")
+@external_function("contextlib.nullcontext", "contextlib.suppress")
 def _nullcontext(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     from gradguard.tape.values import ContextV
 
     return ContextV("", value=call.get(0, "enter_result"))
+
+
+@external_function("contextlib.ExitStack", "contextlib.AsyncExitStack")
+def _exit_stack(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    return Instance(TorchName("contextlib.ExitStack"), {ENTERED: ListV()}, made=call.place)
+
+
+def _enter_context(run: Run, frame: Frame, stack: Instance, call: Call, node: ast.AST) -> Value:
+    manager, held = call.get(0, "cm"), stack.attributes.get(ENTERED)
+    if isinstance(held, ListV):
+        held.items.append(manager)
+    expr = call.expr(0)
+    return enter(run, frame, manager, expr if isinstance(expr, ast.expr) else ast.Constant(None), node)
+
+
+def _close_stack(run: Run, frame: Frame, stack: Instance, call: Call, node: ast.AST) -> Value:
+    leave(run, frame, stack, node)
+    return None
+
+
+METHODS.update({
+    "ExitStack.enter_context": _enter_context, "ExitStack.enter_async_context": _enter_context, "ExitStack.close": _close_stack,
+})  # fmt: skip
 
 
 @external_function("types.SimpleNamespace", "argparse.Namespace")
