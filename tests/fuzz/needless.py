@@ -136,8 +136,14 @@ def _looped(tree: ast.Module) -> set[int]:
 
 
 def _trained(tree: ast.Module) -> set[int]:
-    """Lines that run in a loop with a backward in it, as far as the same function or loop shows."""
-    found: set[int] = set()
+    """Lines that run in a loop with a backward in it; those of a function without a loop may."""
+    found = {
+        part.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and not _loops(ast.Module([node], []))
+        for part in ast.walk(node)
+        if isinstance(part, ast.expr)
+    }
     for node in [*_loops(tree), *(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef))]:
         parts = list(ast.walk(node))
         if any(isinstance(p, ast.Attribute) and p.attr in ("backward", "step") for p in parts):

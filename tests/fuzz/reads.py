@@ -35,6 +35,13 @@ STATEMENTS = (
     "print(on_host)", "if on_host > 0:\n    v = 5", "logs.append(loss.item())", "total += loss.item()", "total += float(loss)", "best = min(best, loss.item())", "v = loss.item() if step % 3 == 0 else None",
     "v = step % 100 == 99 and loss.item()", "if step == 99:\n    v = loss.item()", "if logger.isEnabledFor(10):\n    v = loss.item()", "logger.debug('%s', loss)", "logger.debug(f'{loss}')", "v = f'{loss.item():.3f} {t.item():.3f}'",
     "print(loss.item(), t.item())", "v = (loss.item(), t.item(), i.item())", "v = str(x.shape)", "print(x.shape)", "v = f'{out.shape}'", "v = numpy.float32(3.0).item()", "v = torch.bincount(y)", "v = torch.histc(out)",
+    "v = out[i]", "v = x[i, 0]", "v = x.sub(x, alpha=t.item())", "v = torch.sub(x, x, alpha=t.detach())", "v = torch.full((2,), t.detach())", "for a, b in zip(x, out):\n    v = a.sum() + b.sum()", "v = torch.distributions.Normal(t.detach(), 1.0, validate_args=False).log_prob(loss.detach())",
+    "v = torch.distributions.Normal(t.detach(), 1.0)", "v = torch.cdist(x, x)", "v = torch.tensor([loss.item(), 1.0])", "v = list(map(float, y))", "v = sorted(y)", "v = max(y)", "v = any([mask[0], mask[1]])", "v = sum(p.pow(2).sum() for p in model.parameters())",
+    "v = max(loss.item(), 0.0)", "v = min(3, len(out))", "v = torch.stack([loss, t]).max()", "v = torch.zeros(i + 1, 2)", "v = x.new_zeros(4)", "v = torch.linspace(0, 1, int(i) + 1)", "v = numbers[int(i)]", "v = x.split(2)", "v = x.expand(4, 3)", "v = x.view(4, 3)", "v = out.sum().item() > 0 and 1",
+    "loss = loss + out[mask].sum()", "loss = loss + out[y].sum()", "loss = loss + out.masked_fill(mask[:, None], 0.0).sum()", "loss = loss + (out * mask[:, None]).sum()", "loss = loss + F.mse_loss(out[mask, :], 0 * out[mask, :], reduction='sum')", "w = out.clone()\nw[mask] = out[mask] * 2\nloss = loss + w.sum()", "w = out.clone()\nw[mask] = 0.0\nloss = loss + w.sum()",
+    "loss = loss + out[out > 0].sum()", "loss = loss + torch.where(mask[:, None], out, 0 * out).sum()", "loss = loss + out[mask.nonzero().squeeze(1)].sum()", "if step > 0 and step % 100 == 0:\n    v = loss.item()", "if loss.item() < -1e9:\n    break", "v = loss.item() if logger.isEnabledFor(10) else 0", "names = {'loss': loss.item(), 't': float(t)}", "print('loss', loss.item())",
+    "print(f'{step}: {loss:.4f}')", "v = not mask.any()", "v = (mask & (y > 0)).sum() > 0 or 1", "v = len(mask.nonzero())", "v = x[mask].shape[0]", "v = x[mask, 0].mean()", "v = x[:, 0][mask]", "v = x[0].tolist()", "v = tuple(out.shape)", "v = x.to('cpu')", "v = y.cpu().numpy()", "v = numpy.asarray(y.cpu())", "logs.append(loss.detach())",
+    "logs.append(float(loss.detach()))", "v = numpy.zeros(3).sum()", "v = math.sqrt(step + 1.0)", "v = math.sqrt(loss.item() ** 2)", "v = math.isnan(loss)", "v = round(float(loss), 2)", "v = y == 1", "v = loss < 3", "v = 0 < loss < 3", "v = y.equal(y)", "v = torch.unique(y)", "v = x.isnan().any()", "v = x.isnan().any().item()",
     "v = y.max()", "v = F.one_hot(y, 4)", "v = out.std()", "v = out.sort()", "v = torch.cat([x, x])", "v = bool((out > 0).any())", "v = all(mask)", "v = any(p.grad is None for p in model.parameters())", "v = x.shape[0] * 2",
 )  # fmt: skip
 """What a pass may do with `loss` and `t` (numbers), `i` (an integer), `out`, `x`, `z`, `y` (classes) and `mask`."""
@@ -42,14 +49,32 @@ STATEMENTS = (
 IMPORTS = "import logging\nimport math\nimport operator\n\nimport numpy\nimport torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 SETUP = """
 logger = logging.getLogger("run")
-device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+{device}
 model = nn.Linear(3, 2).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 numbers, logs, total, best = [1, 2, 3, 4], [], 0.0, 1e9
 """
+NAMED = ('device = torch.device("cuda" if torch.cuda.is_available() else "cpu")',) * 6 + (
+    'device = "cuda" if torch.cuda.is_available() else "cpu"',
+)
+ON_HOST = ('device = torch.device("cpu")', "device = 'cpu'", "")
+"""Programs of which no line reads a device; the last names none."""
 DRAW = ("x = torch.rand(4, 3, device=device)", "y = torch.randint(0, 2, (4,)).to(device)")
 FORWARD = ("out = model(x)", "loss = F.cross_entropy(out, y)", "t = out.mean()", "i = y[0]", "mask = y > 0", "z = out.detach().clone()", "on_host = torch.rand(1)")  # fmt: skip
-TRAIN = ("optimizer.zero_grad()", "loss.backward()", "optimizer.step()")
+TRAIN = ("optimizer.zero_grad()", "loss.backward() #!", "optimizer.step()")
+AFTER = (
+    "print(loss.item())",
+    "v = float(loss)",
+    "if total > 3:\n    v = loss.item()",
+    "logs.append(loss.item())",
+    "if loss.item() < -1e9:\n    break",
+    "v = f'{loss:.3f}'",
+)
+"""What an epoch reads when its steps are done."""
+
+
+GUARDS = ("#guard", "step % ", "step == 99", "isEnabledFor")
+"""Words of a line that is not run on every pass, as is the one below an `if` with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +107,8 @@ class ReadCase:
                     found.append((line, "told where nothing is read on every pass"))
             elif count >= PASSES and not told:
                 found.append((line, "read on every pass, not told"))
-            if len(told) > 1:
-                found.append((line, "several findings on a line"))
+            if len({f.code for f in told}) < len(told):
+                found.append((line, "several findings of a rule on a line"))
             if any(f.severity is Severity.ERROR for f in told):
                 found.append((line, "told as error"))
         return found
@@ -102,7 +127,9 @@ def read_program(seed: int) -> tuple[str, list[int], set[int], set[int]]:
         statements += lines
     after = any("grad" in line for line in statements) or rng.random() < 0.5
     body = [*DRAW, *FORWARD, *TRAIN, *statements] if after else [*DRAW, *FORWARD, *statements, *TRAIN]
-    layout = rng.choice(("flat", "function", "method", "epochs"))
+    layout = rng.choice(("flat", "function", "method", "epochs", "forward"))
+    if layout not in ("flat", "epochs"):
+        body = [line.replace("    break", "    v = 2") for line in body]
     inside = ["    " + line for line in body]
     loop = f"for step in range({PASSES}):"
     if layout == "flat":
@@ -111,19 +138,26 @@ def read_program(seed: int) -> tuple[str, list[int], set[int], set[int]]:
         text = ["def work(step):", "    global total, best", *inside, "", loop, "    work(step)"]
     elif layout == "method":
         text = ["class Trainer:", "    def training_step(self, step, total, best):", *("    " + line for line in inside), "", "trainer = Trainer()", loop, "    trainer.training_step(step, 0.0, 1e9)"]  # fmt: skip
+    elif layout == "forward":
+        text = ["class Net(nn.Module):", "    def __init__(self):", "        super().__init__()", "        self.body = nn.Linear(3, 2)", "", "    def forward(self, step, total, best):", *("    " + line.replace("model(", "self.body(") for line in inside), "        return loss", "", "net = Net().to(device)", "model = net.body", "optimizer = torch.optim.SGD(net.parameters(), lr=0.01)", loop, "    net(step, 0.0, 1e9)"]  # fmt: skip
     else:
+        read = [line + " #!  #guard" for line in rng.choice(AFTER).split("\n")]
         text = [
             "for epoch in range(2):",
             f"    for step in range({PASSES}):",
             *("    " + line for line in inside),
+            *("    " + line for line in read),
         ]
-    lines = (IMPORTS + SETUP + "\n".join(text)).split("\n")
+    named = rng.random() < 0.85
+    device = rng.choice(NAMED if named else ON_HOST)
+    code = IMPORTS + SETUP.format(device=device) + "\n".join(text)
+    if not device:
+        code = code.replace(", device=device", "").replace(".to(device)", "")
+    lines = code.split("\n")
     interest = [n for n, line in enumerate(lines, 1) if " #!" in line]
-    guarded = {
-        n for n, line in enumerate(lines, 1) if "#guard" in line or "step % " in line or "step == 99" in line
-    }
-    guarded |= {n + 1 for n, line in enumerate(lines, 1) if "step == 99" in line or "isEnabledFor" in line}
-    host = {n for n, line in enumerate(lines, 1) if HOST in line}
+    guarded = {n for n, line in enumerate(lines, 1) if any(word in line for word in GUARDS)}
+    guarded |= {n + 1 for n in guarded if lines[n - 1].lstrip().startswith("if ") and n < len(lines)}
+    host = {n for n, line in enumerate(lines, 1) if HOST in line or not named}
     clean = [line.split(" #!")[0] for line in lines]
     return "\n".join(clean) + "\n", interest, guarded, host
 

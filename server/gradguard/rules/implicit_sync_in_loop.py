@@ -14,6 +14,7 @@ _HOW = {
     "index": "as an index or size",
     "size": "as a size",
     "mask": "through a mask",
+    "mask again": "again in its backward",
 }
 
 

@@ -345,7 +345,9 @@ def _result(
         if source:
             of = source[index] if index is not None and len(source) > 1 else source[0]
             if name.startswith("unsafe_"):
-                return _untracked(run, of, place, node, needs)
+                part = _untracked(run, of, place, node, needs)
+                layout.piece(op.name, part, bound.values, of, index or 0)
+                return part
             view = machine.make_view(run, of, name, place, multi=alias.multi, sure=sure)
             shapes.result_dtype(op.name, view, bound.values)
             if len(source) > 1:

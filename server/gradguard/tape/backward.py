@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gradguard.tape import layout
+from gradguard.tape import layout, reads
 from gradguard.tape.domain import Edge, Node, Place, Saved, Tensor, Tri, Write
 from gradguard.tape.events import (
     BrokenGraph,
@@ -73,6 +73,8 @@ def backward(
         node.walked, node.walks = place, order
         if retain is False and node.frees is not False:
             node.freed = place
+    for node in reached:
+        _read_masks(run, node, place)
     if second:
         _emit_second(run, second, place, reached)
     run.backwards.append((place, run.iterations()))
@@ -83,6 +85,19 @@ def backward(
         for leaf in leaves:
             _accumulate(run, leaf, place, create)
     return leaves
+
+
+def _read_masks(run: Run, node: Node, place: Place) -> None:
+    """Where `x[mask]` puts its gradient back, or gets that of `x[mask] = v`, the mask is counted again."""
+    if not run.frames or (node.op == "index_put_" and len(node.edges) < 2):
+        return
+    for saved in node.saved:
+        if saved.role in ("index", "indices") and saved.tensor.dtype in ("bool", "uint8"):
+            made = node.place.node
+            text = source_text(made.targets[0] if isinstance(made, ast.Assign) else made)
+            reads.host_read(
+                run, run.frames[-1], place.node, "mask again", saved.tensor, implicit=True, text=text
+            )
 
 
 def check_saved(

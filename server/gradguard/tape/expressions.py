@@ -134,8 +134,10 @@ def _compare(run: Run, frame: Frame, node: ast.Compare) -> Value:
     for op, expr in zip(node.ops, node.comparators):
         right = evaluate(run, frame, expr)
         result = operators.compare(run, frame, type(op), left, right, node)
-        if len(node.ops) > 1 and isinstance(result, bool) and not result:
-            return False
+        if expr is not node.comparators[-1] and isinstance(result, (bool, Tensor)):
+            # `a < b < c` asks whether `a < b` holds before it looks at `c`.
+            if not truth(run, frame, result, node, weak=True):
+                return result
         left = right
     return result
 

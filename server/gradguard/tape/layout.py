@@ -277,7 +277,7 @@ def one_of(
 
 def piece(op: str, made: Tensor, values: Values, source: Tensor, index: int) -> None:
     """One of the views that `split`, `chunk` or `unbind` makes."""
-    name = op.rpartition(".")[2]
+    name = op.rpartition(".")[2].removeprefix("unsafe_")
     sizes, steps = known(source), source.strides
     made.strides, made.contiguous, made.shape = None, None, None
     dim = _dim(values.get("dim", values.get("=dim", 0)), len(sizes)) if sizes is not None else None

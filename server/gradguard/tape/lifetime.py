@@ -26,6 +26,7 @@ from gradguard.tape.events import (
     GraphKept,
     GraphReleased,
     RetainGraph,
+    SecondBackward,
     UnusedGraph,
 )
 from gradguard.tape.frame import Frame, Loop
@@ -391,11 +392,13 @@ def finish(run: Run) -> None:
 
 def retained_in_use(run: Run) -> set[ast.AST]:
     """Backward calls that kept a graph which somebody walked again, or may walk again, in one pass at least."""
-    return {
+    used = {
         place.node
         for place, nodes, order in run.retained
         if any(node.walks > order or node.left > order for node in nodes)
     }
+    # Where the later walk raises, keeping the graph was no help.
+    return used - {event.first.node for event in run.events if isinstance(event, SecondBackward)}
 
 
 def used_elsewhere(event: Event, needed: set[ast.AST]) -> bool:

@@ -18,9 +18,12 @@ PER_STEP = frozenset({
 
 
 def host_read(
-    run: Run, frame: Frame, node: ast.AST, how: str, tensor: Tensor, *, implicit: bool
+    run: Run, frame: Frame, node: ast.AST, how: str, tensor: Tensor, *, implicit: bool, text: str = ""
 ) -> Read | None:
-    """Note that the host reads `tensor` here; whether it counts is known when the loop around it has ended."""
+    """Note that the host reads `tensor` here; whether it counts is known when the loop around it has ended.
+
+    text: what is read, where the place does not say it.
+    """
     loop = run.loops[-1] if run.loops else None
     per = _per(run, loop, frame)
     if per == "once" and not run.compiled:
@@ -30,7 +33,7 @@ def host_read(
         run.place(frame, node),
         tensor.device == "accelerator",
         how,
-        source_text(node),
+        text or source_text(node),
         loop.place if loop else None,
         guarded,
         implicit,

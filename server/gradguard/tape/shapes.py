@@ -100,7 +100,7 @@ _CASTS = frozenset({"float", "double", "half", "bfloat16", "int", "long", "short
 
 def list_length(op: str, values: dict[str, Value]) -> int | None:
     """How many tensors `split`, `chunk`, `unbind` and their like return."""
-    name = op.rpartition(".")[2]
+    name = op.rpartition(".")[2].removeprefix("unsafe_")
     source = values.get("self", values.get("input"))
     shape = source.shape if isinstance(source, Tensor) else None
     dim = values.get("dim", 0)

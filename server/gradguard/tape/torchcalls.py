@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from gradguard.ops.model import Kind
 from gradguard.tape import apply, binding, machine, reads
 from gradguard.tape.binding import Call
 from gradguard.tape.domain import Place, Tensor, Write, both, either
@@ -38,7 +39,15 @@ def call_op(
         read = next((t for parameter in form.params for t in bound.tensors(parameter.name)), None)
         if read is not None:
             reads.host_read(run, frame, node, spelled, read, implicit=spelled not in EXPLICIT)
+    for parameter in form.params if not path.startswith("torch.nn.") else ():
+        # A function in Python may do anything with a number; a native one must know it.
+        if parameter.kind in _NUMBERS and parameter.name in bound.values:
+            for number in tensors_in(bound.values[parameter.name]):
+                reads.host_read(run, frame, node, spelled, number, implicit=True)
     return apply.apply(run, op, form, bound, call.place, name=spelled, kind=kind)
+
+
+_NUMBERS = (Kind.NUMBER, Kind.FLOAT, Kind.INT, Kind.INTS)
 
 
 def _plain(name: str) -> str:
