@@ -70,10 +70,11 @@ table-check: $(DEV)  ## ask the installed torch whether the shipped table is rig
 bench: $(DEV)  ## measure latency, throughput and the neighbours; BENCH="..." passes options
 	$(PY) -m benchmarks $(BENCH)
 
-test-editor: $(DEV) $(NODE) $(NVIM) $(JUPYTER)  ## the extension in a real VS Code, the server in Neovim and Jupyter
+test-editor: docs $(DEV) $(NODE) $(NVIM) $(JUPYTER)  ## the extension in a real VS Code, the server in Neovim and Jupyter, the web pages in a browser
 	bash tests/vscode/setup.sh
 	bash tests/vscode/run.sh
 	GRADGUARD_NEOVIM=needed GRADGUARD_JUPYTER=needed $(PY) -m pytest -q tests/editors tests/docs/test_configurations.py
+	node tests/docs/site.mjs site
 
 screenshots: $(RUN) $(NODE)  ## take the pictures of the documentation again, in a real VS Code
 	bash tests/vscode/setup.sh
