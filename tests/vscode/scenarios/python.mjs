@@ -1,29 +1,14 @@
 // No Python that serves, and then the one of the Python extension.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { until } from '../hands.mjs';
+import { stub } from '../stub.mjs';
 
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const TEXT = 'import torch\n\nw = torch.randn(3, requires_grad=True)\ny = w.exp()\ny.mul_(2)\ny.sum().backward()\n';
 
 /** Stands in for the Python extension: tells the environment that `chosen.txt` of the folder names. */
-function pythonExtension() {
-    const folder = path.join(ROOT, 'build/editor/ms-python');
-    const vsix = path.join(ROOT, 'build/editor/ms-python.vsix');
-    fs.rmSync(folder, { recursive: true, force: true });
-    fs.mkdirSync(folder, { recursive: true });
-    const manifest = {
-        name: 'python', publisher: 'ms-python', version: '0.0.1', license: 'MIT', engines: { vscode: '^1.82.0' },
-        repository: 'https://example.invalid/python', main: './main.js', activationEvents: ['onLanguage:python'],
-    };
-    fs.writeFileSync(path.join(folder, 'package.json'), JSON.stringify(manifest));
-    fs.writeFileSync(path.join(folder, '.vscodeignore'), '');
-    fs.writeFileSync(
-        path.join(folder, 'main.js'),
-        `const vscode = require('vscode');
+const PYTHON_EXTENSION = `const vscode = require('vscode');
 const fs = require('fs');
 exports.activate = () => {
     const changed = new vscode.EventEmitter();
@@ -36,15 +21,10 @@ exports.activate = () => {
         onDidChangeActiveEnvironmentPath: changed.event,
     } };
 };
-`,
-    );
-    const vsce = spawnSync(process.execPath, [path.join(ROOT, 'node_modules/@vscode/vsce/vsce'), 'package', '--no-dependencies', '--skip-license', '--out', vsix], { cwd: folder, encoding: 'utf8' });
-    assert.equal(vsce.status, 0, vsce.stdout + vsce.stderr);
-    return vsix;
-}
+`;
 
 export const options = () => ({
-    vsix: [pythonExtension()],
+    vsix: [stub({ publisher: 'ms-python', name: 'python', activationEvents: ['onLanguage:python'] }, PYTHON_EXTENSION)],
     env: { PATH: '/nonexistent', VSCODE_CLI: '1' }, // the second: the login shell's PATH is not taken instead
     files: {
         'model.py': TEXT,
