@@ -21,6 +21,8 @@ KEEP: dict[str, tuple[str, ...]] = {
     "{}": ("{t}[step] = {v}", '{t}.setdefault("loss", []).append({v})', '{t}["loss"] = {v}', "{t}.update(loss={v})", '{t}[f"loss{{step}}"] = {v}', "{t}[step % 2] = {v}", "{t}.setdefault(step, {v})", '{t}.setdefault("first", {v})', '{t}["sum"] = {t}.get("sum", 0.0) + {v}', "{t} |= {{step: {v}}}", "{t} = {{**{t}, step: {v}}}", "{t}.update({{step: {v}}})", '{t}.update({{"loss": {v}}})', '{t}[("loss", step)] = {v}'),
     "collections.defaultdict(list)": ('{t}["loss"].append({v})', '{t}["loss"] = [{v}]', '{t}["loss"] += [{v}]', "{t}[step].append({v})", "for name, kept in {{'loss': {v}}}.items():\n    {t}[name].append(kept)"),
     "collections.defaultdict(float)": ('{t}["loss"] += {v}', '{t}["loss"] = {v}', "{t}[step % 2] += {v}"),
+    "collections.defaultdict(collections.Counter)": ('{t}["loss"]["sum"] += {v}', '{t}["loss"][step] = {v}', '{t}["loss"]["sum"] = {v}'),
+    "collections.defaultdict(collections.deque)": ('{t}["loss"].append({v})',),
     "collections.defaultdict(lambda: 0.0)": ('{t}["loss"] += {v}', "{t}[step] = {v}"),
     "collections.OrderedDict()": ("{t}[step] = {v}", '{t}["loss"] = {v}'),
     "collections.deque(maxlen=3)": ("{t}.append({v})", "{t}.appendleft({v})"),

@@ -175,7 +175,7 @@ def _meter(c: _Choice, value: str) -> str:
         text += "\n" + "\n".join(_indent([line + MARK for line in method.split("\n")])) + "\n"
     c.classes.append(text)
     if c.chance(0.25):
-        c.start = "{'loss': AverageMeter()}"
+        c.start = rng.choice(("{'loss': AverageMeter()}", "collections.defaultdict(AverageMeter)", "collections.defaultdict(lambda: AverageMeter())"))  # fmt: skip
         return f'{c.target}["loss"].update({value})'
     return f"{c.target}.update({value})"
 

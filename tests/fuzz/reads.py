@@ -11,7 +11,7 @@ from tests.fuzz.compare import Found, read
 READS = ("GG301", "GG302", "GG303")
 PASSES = 6
 HOST = "  #host"
-"""Marks a statement whose tensors stay on the host, which torch without a device cannot tell apart."""
+"""Marks a statement that reads on the host only, which torch without a device cannot tell apart."""
 
 STATEMENTS = (
     "v = loss.item()", "v = float(loss)", "v = int(loss)", "v = bool(loss)", "if loss > 3:\n    v = 1", "while loss > 1e9:\n    break", "v = 1 if loss > 0 else 0", "v = loss > 0 and 1",
@@ -120,7 +120,7 @@ def read_program(seed: int) -> tuple[str, list[int], set[int], set[int]]:
     chosen = rng.sample(STATEMENTS, rng.randint(3, 6))
     statements: list[str] = []
     for text in chosen:
-        mark = HOST if "on_host" in text else ""
+        mark = HOST if "on_host" in text or "one_hot(y, 4)" in text else ""
         lines = [line + " #!" + (mark if not line.startswith(" ") else "") for line in text.split("\n")]
         if rng.random() < 0.12:
             lines = ["if step % 100 == 99:", *("    " + line + "  #guard" for line in lines)]

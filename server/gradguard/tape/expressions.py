@@ -80,6 +80,9 @@ def assign_name(run: Run, frame: Frame, name: str, value: Value, node: ast.AST) 
         for item in value.items:
             if isinstance(item, Tensor) and item.bound_at is None:
                 machine.bound(run, item, run.place(frame, run.statement or node), name)
+            elif isinstance(item, Tensor) and run.loops:
+                # What a loop carries over is carried by this name, whatever a function called its parts.
+                item.bindings.append((run.tick(), run.place(frame, run.statement or node), name))
 
 
 def _constant(run: Run, frame: Frame, node: ast.Constant) -> Value:

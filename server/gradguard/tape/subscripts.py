@@ -43,7 +43,7 @@ def get(run: Run, frame: Frame, owner: Value, index: Value, node: ast.Subscript)
     if isinstance(owner, (ListV, TupleV)):
         return _sequence_get(run, owner, index)
     if isinstance(owner, DictV):
-        return _dict_get(run, owner, index)
+        return _dict_get(run, frame, owner, index, node)
     if isinstance(owner, Instance):
         return _instance_get(run, frame, owner, index, node)
     if isinstance(owner, ArrayV):
@@ -90,12 +90,12 @@ def _bounded(part: SliceV) -> bool:
     )
 
 
-def _dict_get(run: Run, owner: DictV, index: Value) -> Value:
+def _dict_get(run: Run, frame: Frame, owner: DictV, index: Value, node: ast.AST) -> Value:
     held = owner.items.get(token(index))
     if held is not None:
         return held[1]
     if owner.factory is not None:
-        made = _from_factory(run, owner)
+        made = _from_factory(run, frame, owner, node)
         owner.items[token(index)] = (index, made)
         return made
     if owner.items and (owner.open or isinstance(index, Sym)):
@@ -106,7 +106,7 @@ def _dict_get(run: Run, owner: DictV, index: Value) -> Value:
     return made
 
 
-def _from_factory(run: Run, owner: DictV) -> Value:
+def _from_factory(run: Run, frame: Frame, owner: DictV, node: ast.AST) -> Value:
     kind = getattr(owner.factory, "path", "")
     if kind == "builtins.list":
         return ListV(made=owner.made)
@@ -114,14 +114,11 @@ def _from_factory(run: Run, owner: DictV) -> Value:
         return DictV(made=owner.made)
     if kind in ("builtins.int", "builtins.float"):
         return 0
-    from gradguard.tape.values import FunctionV
+    if kind.endswith("state"):
+        return DictV(open=False)
+    from gradguard.tape.calls import call_value
 
-    if isinstance(owner.factory, FunctionV) and isinstance(owner.factory.node, ast.Lambda):
-        from gradguard.tape.expressions import evaluate
-
-        frame = Frame(owner.factory.namespace, {}, parent=owner.factory.scope, function=owner.factory)
-        return evaluate(run, frame, owner.factory.node.body)
-    return DictV(open=False) if kind.endswith("state") else run.fresh()
+    return call_value(run, frame, owner.factory, Call([], {}, run.place(frame, node), [], {}), node)
 
 
 def _instance_get(run: Run, frame: Frame, owner: Instance, index: Value, node: ast.Subscript) -> Value:
@@ -141,7 +138,7 @@ def _instance_get(run: Run, frame: Frame, owner: Instance, index: Value, node: a
             )
         return _sequence_get(run, children, index)
     if isinstance(children, DictV):
-        return _dict_get(run, children, index)
+        return _dict_get(run, frame, children, index, node)
     return run.fresh()
 
 

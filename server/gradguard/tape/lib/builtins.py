@@ -17,6 +17,7 @@ from gradguard.tape.truth import key_of, known_truth
 from gradguard.tape.values import (
     ClassV,
     DictV,
+    External,
     Instance,
     IteratorV,
     ListV,
@@ -182,6 +183,8 @@ def _dict(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
             made.open = not source.exact
     for name, value in call.kwargs.items():
         dict_set(made, name, value)
+    if call.name == "Counter" and not call.args:
+        made.factory = External("builtins.int")
     return made
 
 
