@@ -47,6 +47,16 @@ def _norms(name: str, d: int) -> list[Sample]:
     return [_make((), _x(*shape), affine=a) for a in (True, False)]
 
 
+def _synchronised() -> list[Sample]:
+    """In one process, which needs no group of them: as it trains on the processor."""
+    choices = [(a, t) for a in (True, False) for t in (True, False)]
+    return [
+        _make((3,), _x(4, 3, *rest), affine=a, track_running_stats=t)
+        for rest in ((), (4,))
+        for a, t in choices
+    ]
+
+
 def _fractional(d: int) -> list[Sample]:
     return [_make((2,), _x(1, 2, *(6,) * d), output_size=3, return_indices=r) for r in (False, True)]
 
@@ -87,7 +97,7 @@ EXTRA: dict[str, Callable[[], list[Sample]]] = {
     "PairwiseDistance": lambda: [_make((p,), _x(4, 3), _x(4, 3)) for p in (2.0, 1.0)],
     "PixelShuffle": lambda: [_make((2,), _x(1, 8, 2, 2))],
     "PixelUnshuffle": lambda: [_make((2,), _x(1, 2, 4, 4))],
-    "SyncBatchNorm": lambda: [],
+    "SyncBatchNorm": _synchronised,
     "TransformerDecoder": _decoder,
     "TripletMarginLoss": lambda: [_make((), _x(4, 3), _x(4, 3), _x(4, 3), swap=s) for s in (False, True)],
     "TripletMarginWithDistanceLoss": lambda: [_make((), _x(4, 3), _x(4, 3), _x(4, 3), swap=s) for s in (False, True)],

@@ -10,7 +10,7 @@ import ast
 
 from gradguard.ops.model import Alias, AliasKind, Form, Kind, Op
 from gradguard.tape import graphs, holders, layout, machine, shapes, sizes
-from gradguard.tape.binding import Bound, holds, unknown
+from gradguard.tape.binding import Bound, gradients, holds, unknown
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Cut, Node, Place, Tensor, Tri, both, either
 from gradguard.tape.events import InputRewritten, WriteFact
@@ -45,6 +45,13 @@ def apply(
     if needs is False and planned.numbers and machine.requires(run, _as_numbers(planned, bound)) is not False:
         # A tensor in the place of a number: an op written in Python may compute with it.
         needs = None
+    if (
+        needs is False
+        and any(tensor.dtype in machine.NOT_DIFFERENTIABLE for tensor in inputs)
+        and machine.requires(run, _elsewhere(form, planned, bound)) is not False
+    ):
+        # Arguments in another order than the names say (`embedding_bag(weight, input)` of old).
+        needs = None
     targets = (
         [
             (tensor, w, sure)
@@ -70,6 +77,9 @@ def apply(
             # Whether `out` overlaps is asked after it was resized; that it is an inference tensor, always.
             _writable(run, tensor, [], place, name, bound.exprs.get("out"), "out", sure, None)
             return tensor
+        if w.role == "out" and tensor.expanded and _takes(op, form, bound, tensor):
+            _writable(run, tensor, [], place, name, bound.exprs.get("out"), "out", sure, None)
+            return tensor
     if run.rewritten:
         _read_again(run, inputs, place)
     cuts = _cuts(run, inputs, bound)
@@ -82,6 +92,7 @@ def apply(
         node = machine.record(
             run, name, place, inputs, certain=needs is True, frees=holds(run, form.frees, bound)
         )
+        node.composite = form.source in ("observed", "corrected") and not _is_arithmetic(op)
         _save(run, node, form, planned, bound)
     for tensor, w, sure in targets:
         if name.strip("_") in INPLACE_VIEWS:
@@ -113,6 +124,20 @@ def apply(
     if node is not None and planned.saved_results:
         _save_results(run, node, form, planned, bound, result, place)
     return result
+
+
+def _elsewhere(form: Form, planned: Plan, bound: Bound) -> list[Tensor]:
+    """Tensors in the place of those that get no gradient."""
+    names = [name for _, name, kind in planned.coerced if kind is Kind.TENSOR and name != "out"]
+    return [tensor for name in names if name not in form.differentiable for tensor in bound.tensors(name)]
+
+
+def _takes(op: Op, form: Form, bound: Bound, out: Tensor) -> bool:
+    """Whether `out` has the sizes of the result, so that torch neither resizes it nor lets its elements overlap."""
+    if not sizes.pointwise(op) or op.name.endswith("_"):
+        return False
+    shape = sizes.result_shape(op, form, bound.values, False, None)
+    return shape is not None and shape == sizes.known(out)
 
 
 def _as_numbers(planned: Plan, bound: Bound) -> list[Tensor]:
@@ -172,7 +197,8 @@ def _writable(
     itself = any(one is not tensor and one.memory is tensor.memory for one in inputs)
     # An op without a derivative asks nothing of what it writes.
     needs = machine.requires(run, (tensor, *inputs)) if inputs else False
-    if machine.check_write(run, tensor, needs, fact, sure is True, itself=itself):
+    idle = machine.onto_itself(name, tensor, inputs)
+    if machine.check_write(run, tensor, needs, fact, sure is True, itself=itself, idle=idle):
         return True
     holders.note(run, tensor, place, inputs, maker)
     return False
@@ -193,7 +219,7 @@ def _coerce(run: Run, op: Op, planned: Plan, bound: Bound) -> None:
         if value is None or type(value) is Tensor:
             continue
         if isinstance(value, Sym):
-            if index and value.tensor is None and short(op.name) in _ARITHMETIC:
+            if index and value.tensor is None and _is_arithmetic(op):
                 continue
             if kind is Kind.TENSOR and value.kind in ("any", "tensor") and name not in bound.open:
                 bound.values[name] = as_tensor(run, value)
@@ -201,6 +227,10 @@ def _coerce(run: Run, op: Op, planned: Plan, bound: Bound) -> None:
             for item in value.items:
                 if isinstance(item, Sym):
                     as_tensor(run, item)
+
+
+def _is_arithmetic(op: Op) -> bool:
+    return short(op.name) in _ARITHMETIC
 
 
 _ARITHMETIC = frozenset({
@@ -224,8 +254,20 @@ def _save(run: Run, node: Node, form: Form, planned: Plan, bound: Bound) -> None
             w.role == saved.role and not w.counted and holds(run, w.when, bound) is True for w in form.writes
         )
         expr = bound.exprs.get(saved.role)
+        roles = gradients(saved.when) if node.composite and len(node.edges) > 1 else frozenset()
+        serves = tuple(tensor for role in roles for tensor in bound.tensors(role))
         for tensor in bound.tensors(saved.role):
-            machine.save(run, node, saved.role, tensor, certain=sure, why=saved.why, expr=expr, read=read)
+            machine.save(
+                run,
+                node,
+                saved.role,
+                tensor,
+                certain=sure,
+                why=saved.why,
+                expr=expr,
+                read=read,
+                serves=serves,
+            )
 
 
 def _save_results(
@@ -316,6 +358,9 @@ def _result_of_aliases(
     return _result(run, op, form, role, bound, place, node, needs, name, None)
 
 
+_COPIES = ("clone", "contiguous", "cpu", "to")
+
+
 def _untracked(run: Run, of: Tensor, place: Place, node: Node | None, needs: Tri) -> Tensor:
     """`unsafe_split` and its like: the same memory, but to autograd a tensor of its own."""
     made = run.tensor(place, memory=of.memory)
@@ -374,5 +419,7 @@ def _result(
         else None
     )
     layout.fresh(made, shape, tensors)
+    if len(tensors) == 1 and op.name.rpartition(".")[2] in _COPIES:
+        made.copied = tensors[0].elements, len(tensors[0].memory.writes)
     made.sure = all(t.sure for t in tensors) if tensors else True
     return made

@@ -51,8 +51,9 @@ def backward(
     trains: a loop in which this happens is a loop over steps.
     """
     reached, leaves = _walk(run, roots, place, certain)
+    parts: dict[Node, set[int]] = {}
     if inputs is not None:
-        reached = _towards(reached, inputs)
+        reached, parts = _towards(reached, inputs)
     second: list[tuple[Node, _Reached]] = []
     order = run.tick()
     for loop in run.loops:
@@ -68,9 +69,14 @@ def backward(
                 second.append((node, how))
             continue
         crossed = _carried_over(run, node, how) if node.walks else None
+        run_for = parts.get(node)
         for saved in node.saved:
-            check_saved(run, saved, place, how.certain, crossed)
+            used = run_for is None or any(tensor.number in run_for for tensor in saved.serves)
+            if used or not saved.serves:
+                check_saved(run, saved, place, how.certain and used, crossed)
         node.walked, node.walks = place, order
+        if run_for is not None and node.frees:
+            node.frees = None
         if retain is False and node.frees is not False:
             node.freed = place
     for node in reached:
@@ -125,7 +131,9 @@ def check_saved(
     else:
         writes = []
     known = (
-        [w for w in tensor.memory.writes[saved.memory_mark :] if not _seen(w, saved)] if saved.read else []
+        [w for w in tensor.memory.writes[saved.memory_mark :] if not _seen(w, saved) and not w.idle]
+        if saved.read
+        else []
     )
     if not writes and not known:
         return True
@@ -222,11 +230,21 @@ def _walk(
     return reached, list(leaves.values())
 
 
-def _towards(reached: dict[Node, _Reached], inputs: list[Tensor]) -> dict[Node, _Reached]:
-    """Nodes that lie on a way to one of `inputs`; only those run."""
+def _towards(
+    reached: dict[Node, _Reached], inputs: list[Tensor]
+) -> tuple[dict[Node, _Reached], dict[Node, set[int]]]:
+    """Nodes that lie on a way to one of `inputs`, for only those run.
+
+    Of those that may run in part also the numbers of the tensors they run for.
+    """
     wanted_nodes = {tensor.node for tensor in inputs if tensor.node is not None}
     wanted_tensors = {tensor.number for tensor in inputs}
     needed: dict[Node, bool] = {}
+
+    def along(edge: Edge) -> bool:
+        if edge.tensor.number in wanted_tensors:
+            return True
+        return edge.node is not None and (edge.node in wanted_nodes or needed.get(edge.node, False))
 
     def leads(start: Node) -> bool:
         order: list[tuple[Node, bool]] = [(start, False)]
@@ -235,12 +253,7 @@ def _towards(reached: dict[Node, _Reached], inputs: list[Tensor]) -> dict[Node, 
             if node in needed and not done:
                 continue
             if done:
-                needed[node] = any(
-                    (edge.node is None and edge.tensor.number in wanted_tensors)
-                    or edge.tensor.number in wanted_tensors
-                    or (edge.node is not None and (edge.node in wanted_nodes or needed.get(edge.node, False)))
-                    for edge in node.edges
-                )
+                needed[node] = any(along(edge) for edge in node.edges)
                 continue
             needed.setdefault(node, False)
             order.append((node, True))
@@ -251,7 +264,12 @@ def _towards(reached: dict[Node, _Reached], inputs: list[Tensor]) -> dict[Node, 
 
     for node in sorted(reached, key=lambda n: n.order):
         leads(node)
-    return {node: how for node, how in reached.items() if needed.get(node)}
+    runs = {node: how for node, how in reached.items() if needed.get(node)}
+    parts: dict[Node, set[int]] = {}
+    for node in runs:
+        if node.composite and not all(along(edge) for edge in node.edges):
+            parts[node] = {edge.tensor.number for edge in node.edges if along(edge)}
+    return runs, parts
 
 
 def _emit_second(

@@ -297,6 +297,15 @@ def _parse(when: Condition) -> tuple[tuple[tuple[str, str, object], ...], ...]:
     return tuple(clauses)
 
 
+@lru_cache(maxsize=4096)
+def gradients(when: Condition) -> frozenset[str]:
+    """Arguments that a condition asks to require grad."""
+    return frozenset(name for clause in _parse(when) for kind, name, _ in clause if kind == "grad") - {
+        "*",
+        "?",
+    }
+
+
 _MEMORY_FACTS = frozenset({"contiguous", "same_dtype", "same_device", "same_shape", "viewable"})
 
 

@@ -70,6 +70,8 @@ class Write:
     """(loop id, iteration) of every loop around it, outermost first."""
     maker: Place | None = None
     """Where the module that writes was made."""
+    idle: bool = False
+    """Writes the numbers that are there already."""
 
 
 @dataclass(slots=True, eq=False)
@@ -110,6 +112,8 @@ class Saved:
     expr: ast.AST | None = None
     read: bool = True
     """False where backward checks the version but does not use the numbers."""
+    serves: tuple[Tensor, ...] = ()
+    """Of a composite node: the inputs whose gradients it was kept for, as far as that is known."""
     reported: bool = False
 
 
@@ -147,6 +151,8 @@ class Node:
     iterations: tuple[tuple[int, int], ...] = ()
     opaque: bool = False
     """Stands for a whole unknown network."""
+    composite: bool = False
+    """Stands for what a function made of several ops recorded: a backward may run a part of it."""
     calls: tuple[Place, ...] = ()
     """Call sites from the outermost to the innermost, at recording."""
 
@@ -176,6 +182,7 @@ class Tensor:
         "bound_at",
         "bound_name",
         "contiguous",
+        "copied",
         "counter",
         "created",
         "cuts",
@@ -197,6 +204,7 @@ class Tensor:
         "number",
         "own_counter",
         "parameter",
+        "region",
         "requires_grad",
         "retains_grad",
         "shape",
@@ -259,11 +267,20 @@ class Tensor:
         self.cuts: frozenset[Cut] = NO_CUTS
         """Where its value came from a graph that was cut off."""
         self.retains_grad = False
+        self.region: Tensor | None = None
+        """The tensor of the very same elements that `detach()` or `.data` was taken of; None where it was not."""
+        self.copied: tuple[Tensor, int] | None = None
+        """Of a copy that nothing computed with: whose elements it has, and how many writes that memory had seen."""
 
     @property
     def root(self) -> Tensor:
         """The base of a view, or the tensor itself."""
         return self.base if self.base is not None else self
+
+    @property
+    def elements(self) -> Tensor:
+        """Stands for the elements it has: the same for a tensor and what `detach()` and `.data` give of it."""
+        return self.region if self.region is not None else self
 
     @property
     def floating(self) -> Tri:

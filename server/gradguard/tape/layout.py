@@ -125,9 +125,27 @@ def _laid_out(name: str, values: Values, sizes: Shape, steps: Shape) -> tuple[Sh
         return _squeezed(values, sizes, steps)
     if name in ("select", "narrow"):
         return _selected(name, values, sizes, steps)
+    if name == "unfold":
+        return _unfolded(values, sizes, steps)
     if name in ("detach", "alias", "contiguous", "to", "requires_grad"):
         return sizes, steps
     return None
+
+
+def _unfolded(values: Values, sizes: Shape, steps: Shape) -> tuple[Shape, Shape] | None:
+    """Windows of one dimension, each in a new last dimension."""
+    at, size, step = _dim(values.get("dimension"), len(sizes)), values.get("size"), values.get("step")
+    if at is None or not isinstance(size, int) or not isinstance(step, int) or step < 1:
+        return None
+    if not 0 <= size <= sizes[at]:
+        return None
+    count = (sizes[at] - size) // step + 1
+    return (*sizes[:at], count, *sizes[at + 1 :], size), (
+        *steps[:at],
+        steps[at] * step,
+        *steps[at + 1 :],
+        steps[at],
+    )
 
 
 def _padded(least: int, sizes: Shape, steps: Shape) -> tuple[Shape, Shape]:

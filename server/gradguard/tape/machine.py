@@ -153,6 +153,7 @@ def save(
     why: str = "",
     expr: ast.AST | None = None,
     read: bool = True,
+    serves: tuple[Tensor, ...] = (),
 ) -> None:
     """Keep `tensor` at its present version. Torch refuses inference tensors here."""
     if tensor.inference and not run.modes.inference:
@@ -178,6 +179,7 @@ def save(
             tensor.bound_name,
             expr,
             read,
+            serves,
         )
     )
 
@@ -236,6 +238,7 @@ def share(run: Run, of: Tensor, place: Place, source: str, *, counter: bool) -> 
     made.alias_sure = of.alias_sure
     made.sure = of.sure
     made.source = source
+    made.region = of.elements
     made.grad_owner = of.grad_owner
     made.requires_grad = False
     return made
@@ -265,8 +268,9 @@ def write(
     if kind != "step" and run.step_site is None:
         note(run, target, place, sources, maker)
     itself = any(one.memory is target.memory for one in sources)
+    idle = onto_itself(op, target, sources)
     if checked and not check_write(
-        run, target, requires(run, (target, *sources)), fact, certain, part, itself=itself
+        run, target, requires(run, (target, *sources)), fact, certain, part, itself=itself, idle=idle
     ):
         return False
     done = Write(place, op, target, counted, certain and target.alias_sure, kind, run.statement, via=text)
@@ -274,6 +278,7 @@ def write(
         done.kind, done.place = "step", run.step_site
     done.order = run.tick()
     done.iterations = run.iterations()
+    done.idle = idle
     if kind in ("op", "augmented", "setitem") and run.functions:
         _note_argument(run, target, done)
     done.maker = maker
@@ -285,6 +290,11 @@ def write(
         target.counter.writes.append(done)
     target.memory.writes.append(done)
     return True
+
+
+def onto_itself(op: str, target: Tensor, sources: Iterable[Tensor]) -> bool:
+    """Whether a write copies each element onto itself, as `x.data.copy_(x.detach())` does: torch does nothing then."""
+    return op == "copy_" and any(s is not target and s.elements is target.elements for s in sources)
 
 
 def gradient_overwritten(run: Run, gradient: Tensor, place: Place) -> None:
@@ -318,13 +328,14 @@ def check_write(
     part: Tensor | None = None,
     *,
     itself: bool = False,
+    idle: bool = False,
 ) -> bool:
     """Whether torch lets this write pass; emits the refusal where it does not.
 
     part: the elements of `target` that are written, where they are not all (`x[i] = v`); `target` is its base
-    where they are written through a view.
+    where they are written through a view. idle: each element is copied onto itself.
     """
-    overlap = target.expanded if part is None else part.expanded
+    overlap = not idle and (target.expanded if part is None else part.expanded)
 
     def refuse(reason: str, sure: bool, source: Place | None, detail: str = "") -> bool:
         likely = needs is True or target.likely or target.root.likely or reason in ("expanded", "inference")

@@ -36,7 +36,7 @@ def result_shape(op: Op, form: Form, values: Values, inplace: bool, module: Inst
     tensors = [
         values[key]
         for _, key, kind in planned.coerced
-        if kind is Kind.TENSOR and isinstance(values.get(key), Tensor)
+        if kind is Kind.TENSOR and key != "out" and isinstance(values.get(key), Tensor)
     ]
     shapes = [known(tensor) for tensor in tensors]
     first = shapes[0] if shapes else None
@@ -53,13 +53,17 @@ def result_shape(op: Op, form: Form, values: Values, inplace: bool, module: Inst
     if "reduction" in names:
         reduction = values.get("reduction", values.get("=reduction"))
         return () if reduction in ("mean", "sum") else None
-    if op.inplace or inplace or name in _BROADCAST:
+    if pointwise(op) or inplace:
         if any(shape is None for shape in shapes) or not shapes:
             return None
-        if name.startswith(("index_", "scatter", "masked_fill", "fill", "cum")):
-            return first
         return strides.broadcast(*[shape for shape in shapes if shape is not None])
     return None
+
+
+def pointwise(op: Op) -> bool:
+    """Whether each number of the result comes from the numbers at its place in the arguments."""
+    name = short(op.name)
+    return (bool(op.inplace) or name in _BROADCAST) and name not in _SPECIAL and name not in _SAME
 
 
 _SAME = frozenset({
@@ -67,11 +71,18 @@ _SAME = frozenset({
     "hardsigmoid", "softsign", "tanhshrink", "softshrink", "hardshrink", "prelu", "batch_norm", "instance_norm", "group_norm",
     "rms_norm", "clone", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_dropout", "relu6", "hardtanh", "leaky_relu", "elu", "selu", "celu", "rrelu",
     "cumsum", "cumprod", "flip", "roll", "logcumsumexp", "sort", "argsort", "zeros_like", "ones_like", "neg", "pos", "positive",
-    "isnan", "isinf", "isfinite", "logical_not", "bitwise_not", "invert", "abs", "threshold", "to", "contiguous", "detach",
+    "isnan", "isinf", "isfinite", "logical_not", "bitwise_not", "invert", "abs", "absolute", "threshold", "to", "contiguous", "detach",
+    "cummax", "cummin", "fill", "fill_diagonal", "index_add", "index_copy", "index_fill", "index_put", "index_reduce", "put", "renorm",
+    "scatter", "scatter_add", "scatter_reduce", "select_scatter", "slice_scatter", "diagonal_scatter", "tril", "triu",
 })  # fmt: skip
 _BROADCAST = frozenset({
     "maximum", "minimum", "where", "add", "sub", "mul", "truediv", "pow", "mod", "floordiv", "radd", "rsub", "rmul", "rtruediv", "rpow",
-    "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "max", "min", "fmax", "fmin", "logaddexp", "isclose",
+    "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "max", "min", "fmax", "fmin", "logaddexp", "logaddexp2", "isclose",
+    "addcdiv", "addcmul", "arctan2", "atan2", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+    "copysign", "digamma", "div", "divide", "erfinv", "float_power", "floor_divide", "fmod", "gammainc", "gammaincc", "greater",
+    "greater_equal", "heaviside", "hypot", "igamma", "igammac", "lerp", "less", "less_equal", "lgamma", "logical_and", "logical_or",
+    "logical_xor", "masked_fill", "masked_scatter", "multiply", "mvlgamma", "nextafter", "not_equal", "polygamma", "remainder",
+    "sgn", "sign", "subtract", "true_divide", "xlog1py", "xlogy", "zeta",
 })  # fmt: skip
 
 
@@ -166,6 +177,35 @@ def _stack(values: Values, first: Shape | None, tensors: list[Value]) -> Shape |
     return (*base[:at], len(parts.items), *base[at:])
 
 
+def _added(values: Values, first: Shape | None, tensors: list[Value]) -> Shape | None:
+    """`addmm` and its like: of the product, which the first argument is added to."""
+    if len(tensors) != 3:
+        return None
+    left, right = known(tensors[1]), known(tensors[2])
+    if left is None or right is None:
+        return None
+    if len(left) == len(right) == 1:
+        return (*left, *right)
+    return _matmul(values, left, tensors[1:])
+
+
+def _rows(values: Values, first: Shape | None, tensors: list[Value]) -> Shape | None:
+    """`vstack`: vectors are rows."""
+    parts = values.get("tensors")
+    if not isinstance(parts, (ListV, TupleV)) or parts.open or not parts.items:
+        return None
+    shapes = [shape for shape in map(known, parts.items) if shape is not None]
+    rows: list[Shape] = [shape if len(shape) > 1 else (1, *(shape or (1,))) for shape in shapes]
+    if len(rows) < len(parts.items) or any(row[1:] != rows[0][1:] for row in rows):
+        return None
+    return (sum(row[0] for row in rows), *rows[0][1:])
+
+
+def _embedding(values: Values, first: Shape | None, tensors: list[Value]) -> Shape | None:
+    indices, weight = known(values.get("indices", values.get("input"))), known(values.get("weight"))
+    return (*indices, weight[1]) if indices is not None and weight is not None and len(weight) == 2 else None
+
+
 def _like_index(values: Values, first: Shape | None, tensors: list[Value]) -> Shape | None:
     return known(values.get("index"))
 
@@ -176,7 +216,8 @@ def _none(values: Values, first: Shape | None, tensors: list[Value]) -> Shape | 
 
 _SPECIAL = {
     "matmul": _matmul, "mm": _matmul, "bmm": _matmul, "mv": _matmul, "dot": _matmul, "rmatmul": _matmul, "linear": _linear, "cat": _cat,
-    "concat": _cat, "stack": _stack, "conv1d": _none, "conv2d": _none, "embedding": _none, "index_select": _none, "gather": _like_index,
+    "concat": _cat, "stack": _stack, "conv1d": _none, "conv2d": _none, "embedding": _embedding, "index_select": _none, "gather": _like_index,
+    "addmm": _added, "addmv": _added, "addr": _added, "baddbmm": _added, "addbmm": _none, "vstack": _rows, "row_stack": _rows,
     "masked_select": _none, "nonzero": _none, "repeat": _none, "take": _none, "squeeze": _none, "unique": _none,
     "multi_head_attention_forward": _none, "einsum": _none, "getitem": _none,
 }  # fmt: skip

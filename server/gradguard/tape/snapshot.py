@@ -127,10 +127,12 @@ class Snapshot:
 
     def _instance(self, value: Instance) -> None:
         training, hooks, compiled = value.training, list(value.hooks), value.compiled
+        stored = set(value.stored)
 
         def undo() -> None:
             value.training, value.compiled = training, compiled
             value.hooks[:] = hooks
+            value.stored = stored
 
         self._restore.append(undo)
         self._mapping(value.attributes)

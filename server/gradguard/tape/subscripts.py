@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gradguard.tape import attributes, counting, holders, layout, lifetime, machine, reads, torchcalls
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor
-from gradguard.tape.domain import Place, Tensor
+from gradguard.tape.domain import Place, Tensor, Tri, both
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
 from gradguard.tape.sizes import known
@@ -398,15 +398,36 @@ def tensor_put(
         node,
         masked=mask,
         part=part,
-        whole=all(_everything(one) for one in parts),
+        whole=_whole(owner, parts),
     )
 
 
-def _everything(part: Value) -> bool:
-    """`...` or `:`"""
-    return part is Ellipsis or (
-        isinstance(part, SliceV) and (part.lower, part.upper, part.step) == (None,) * 3
+def _whole(owner: Tensor, parts: tuple[Value, ...]) -> Tri:
+    """Whether an index takes all of a tensor: `x[:]`, `x[...]`, `x[0:3]` of three."""
+    sizes = known(owner)
+    if sizes is not None and parts.count(Ellipsis) == 1:
+        at = parts.index(Ellipsis)
+        parts = (*parts[:at], *[SliceV()] * (len(sizes) + 1 - len(parts)), *parts[at + 1 :])
+    return both(
+        *[
+            part is Ellipsis or _all_of(part, sizes[at] if sizes is not None and at < len(sizes) else None)
+            for at, part in enumerate(parts)
+        ]
     )
+
+
+def _all_of(part: Value, size: int | None) -> Tri:
+    if not isinstance(part, SliceV):
+        return None if isinstance(part, Sym) and part.kind == "any" else False
+    bounds = (part.lower, part.upper, part.step)
+    if bounds == (None,) * 3:
+        return True
+    if any(isinstance(b, Sym) for b in bounds):
+        return None
+    if part.step not in (None, 1) or (isinstance(part.lower, int) and part.lower > 0):
+        return False
+    length = _slice_size(size, part) if size is not None else None
+    return None if length is None else length == size
 
 
 def _itself(value: Tensor, owner: Tensor, part: Tensor) -> bool:

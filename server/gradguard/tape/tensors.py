@@ -126,7 +126,7 @@ def assign_data(run: Run, frame: Frame, owner: Tensor, value: Value, node: ast.A
     A node that kept the tensor object itself now sees the new numbers; one that kept a view still has the old.
     """
     given = value.tensor if isinstance(value, Sym) else value
-    if isinstance(given, Tensor) and given.memory is owner.memory:
+    if isinstance(given, Tensor) and (given.memory is owner.memory or _twin(given, owner)):
         return
     place = run.place(frame, run.statement or node)
     done = Write(
@@ -141,6 +141,14 @@ def assign_data(run: Run, frame: Frame, owner: Tensor, value: Value, node: ast.A
     done.order = run.tick()
     done.iterations = run.iterations()
     owner.memory.writes.append(done)
+
+
+def _twin(given: Tensor, owner: Tensor) -> bool:
+    """Whether a tensor is an unchanged copy of what another one holds now."""
+    if given.copied is None or given.memory.writes or given.dtype != owner.dtype:
+        return False
+    source, mark = given.copied
+    return source is owner.elements and len(owner.memory.writes) == mark
 
 
 def _set_requires(owner: Tensor, value: Value) -> None:

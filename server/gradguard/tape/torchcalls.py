@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gradguard.ops.model import Kind
 from gradguard.tape import apply, binding, machine, reads
 from gradguard.tape.binding import Call
-from gradguard.tape.domain import Place, Tensor, Write, both, either
+from gradguard.tape.domain import Place, Tensor, Tri, Write, both, either
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
 from gradguard.tape.values import ArrayV, Sym, Value, tensors_in
@@ -72,11 +72,10 @@ def unknown_op(run: Run, call: Call, name: str, *, view: bool = False) -> Value:
     made.contiguous = None
     made.device = inputs[0].device if inputs else None
     if needs is not False:
-        node = machine.record(run, name, call.place, inputs, certain=needs is True, frees=None)
+        node = machine.record(run, name, call.place, inputs, certain=False, frees=None)
         made.node = node
         made.likely = node.likely
-        made.requires_grad = needs
-        made.leaf = False if needs else None
+        made.requires_grad = made.leaf = None
     made.sure = False
     return made
 
@@ -105,9 +104,12 @@ def setitem(
     *,
     masked: bool,
     part: Tensor | None = None,
-    whole: bool = False,
+    whole: Tri = None,
 ) -> None:
-    """`x[i] = v`: a copy into a view of `x`, or an `index_put_` that keeps its indices."""
+    """`x[i] = v`: a copy into a view of `x`, or an `index_put_` that keeps its indices.
+
+    whole: the index takes all of `x`, which torch then writes directly.
+    """
     sources = tensors_in(value)
     needs = machine.requires(run, (owner, *sources))
     if isinstance(value, Sym) and value.tensor is None and value.kind == "any" and not value.data:
@@ -128,7 +130,7 @@ def setitem(
         certain=needs is True,
         # A copy into a view leaves a node on its base that the first backward empties; `x[:]` is no view but `x`,
         # and `x[:] = v` is `x.copy_(v)`, which saves nothing. Either sends zeros to what `x` was.
-        frees=False if whole else (True if indices or not _may_be_all(node.slice) else None),
+        frees=True if indices else None if whole is None else not whole,
     )
     if indices:
         for index in indices:
@@ -141,15 +143,6 @@ def setitem(
                 expr=node.slice,
             )
     machine.rebase(run, owner, recorded)
-
-
-def _may_be_all(index: ast.expr) -> bool:
-    """Whether an index may take all of a tensor, which torch then writes directly: `x[...]`, `x[:]`."""
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    return all(
-        isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is ...)
-        for part in parts
-    )
 
 
 def array_write(run: Run, frame: Frame, array: ArrayV, node: ast.AST, op: str) -> None:

@@ -129,6 +129,8 @@ class Instance:
     training: Value = True
     hooks: list[tuple[str, Value, Place]] = field(default_factory=list)
     compiled: bool = False
+    stored: set[str] = field(default_factory=set)
+    """Names of a module's buffers that its state dict holds."""
 
 
 @dataclass(slots=True, eq=False)

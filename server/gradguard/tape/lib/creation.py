@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import graphs, layout, machine, reads, shapes
+from gradguard.tape import graphs, layout, machine, reads, shapes, torchcalls
 from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
@@ -175,8 +175,8 @@ def _wrap(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     source = call.get(0, "data")
     if isinstance(source, Sym) and source.tensor is not None:
         source = source.tensor
-    if isinstance(source, Tensor) and name in ("as_tensor", "asarray") and not call.kwargs:
-        return source
+    if isinstance(source, Tensor) and name in ("as_tensor", "asarray"):
+        return _converted(run, frame, source, call, node)
     if isinstance(source, ArrayV):
         if source.memory_of is None:
             owner = run.tensor(call.place)
@@ -203,6 +203,21 @@ def _wrap(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         made.source = "rewrapped"
         made.cuts = graphs.cut_off(tensors_in(source), call.place, call.name, machine.source_text(node))
     return options(run, made, call)
+
+
+def _converted(run: Run, frame: Frame, source: Tensor, call: Call, node: ast.AST) -> Value:
+    """`as_tensor(t, dtype=..., device=...)` is `t.to(...)`: the tensor itself or a recorded copy."""
+    flag = call.kwargs.get("requires_grad")
+    if flag is not None and known_truth(flag) is not True:
+        made = machine.share(run, source, call.place, "detach", counter=True)
+        made.cuts = graphs.cut_off((source,), call.place, call.name, machine.source_text(node))
+        made.requires_grad = known_truth(flag)
+        return made
+    wanted = {"dtype": call.get(1, "dtype"), "device": call.get(2, "device"), "copy": call.kwargs.get("copy")}
+    given = {key: value for key, value in wanted.items() if value is not None}
+    moved = Call([source], given, call.place, [call.expr(0, "data")], {}, "to", call.open_args)
+    result = torchcalls.call_op(run, frame, "Tensor.to", moved, node)
+    return torchcalls.unknown_op(run, call, call.name, view=True) if result is torchcalls.MISSING else result
 
 
 @torch_function(

@@ -128,6 +128,8 @@ def _register_buffer(run: Run, frame: Frame, module: Instance, call: Call, node:
             tensor = as_tensor(run, value)
             tensor.requires_grad = False
         module.attributes[name] = value
+        if known_truth(call.get(2, "persistent", True)) is not False:
+            module.stored.add(name)
         if isinstance(value, Tensor):
             value.bound_name = f"self.{name}"
     return None
@@ -186,8 +188,20 @@ def _state_dict(run: Run, frame: Frame, module: Instance, call: Call, node: ast.
 
 
 def _load_state_dict(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    for parameter in parameters(module):
-        machine.write(run, parameter, call.place, "load_state_dict", kind="step", checked=False)
+    """Copies into parameters and buffers; with `assign=True` it replaces them, with `strict=False` maybe some."""
+    if known_truth(call.get(2, "assign", False)) is not False:
+        return run.fresh()
+    sure = known_truth(call.get(1, "strict", True)) is True
+    held = list(parameters(module))
+    for one in modules_of(module):
+        own = isinstance(one.cls, TorchName)
+        held += [
+            value
+            for name, value in one.attributes.items()
+            if isinstance(value, Tensor) and not value.parameter and (own or name in one.stored)
+        ]
+    for tensor in held:
+        machine.write(run, tensor, call.place, "load_state_dict", kind="step", checked=False, certain=sure)
     return run.fresh()
 
 

@@ -228,11 +228,16 @@ def _note_rewrites(
 ) -> None:
     """Inputs that the module wrote in place and did not hand back."""
     for tensor, version in zip(inputs, versions):
-        if tensor.counter.value == version or not tensor.counter.writes:
+        if tensor.counter.value == version:
             continue
-        if any(t.memory is tensor.memory for t in tensors_in(result)):
+        writes = [
+            w
+            for w in tensor.counter.writes
+            if w.after > version and w.op.strip("_") not in apply.INPLACE_VIEWS
+        ]
+        if not writes or any(t.memory is tensor.memory for t in tensors_in(result)):
             continue
-        last = tensor.counter.writes[-1]
+        last = writes[-1]
         if last.kind == "op":
             name = tensor.bound_name or machine.source_text(call.expr(0))
             run.rewritten[tensor.number] = Rewritten(call.place, last, name, run.depth, tensor.counter.value)

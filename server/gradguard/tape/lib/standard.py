@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import graphs, layout, machine, reads
+from gradguard.tape import attributes, graphs, layout, machine, reads
 from gradguard.tape.binding import Call
 from gradguard.tape.contexts import ENTERED, enter, leave
 from gradguard.tape.domain import Tensor
@@ -97,6 +97,7 @@ def _copied(run: Run, value: Value, call: Call, done: dict[int, Value], deep: bo
         return made
     if isinstance(value, Instance):
         twin = Instance(value.cls, made=call.place, training=value.training, compiled=value.compiled)
+        twin.stored = set(value.stored)
         done[id(value)] = twin
         twin.attributes = {
             k: _copied(run, v, call, done, deep) if deep else v for k, v in value.attributes.items()
@@ -190,6 +191,19 @@ def _field(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         return call_value(run, frame, factory, Call([], {}, call.place, [], {}), node)
 
     return NativeV(make, "field")
+
+
+@external_function("dataclasses.replace", "copy.replace")
+def _replaced(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    """A new object of the same class, with the fields of the old one but for those that are named."""
+    from gradguard.tape.calls import instantiate
+
+    old = call.get(0, "obj")
+    if not isinstance(old, Instance) or not isinstance(old.cls, ClassV) or not old.cls.dataclass:
+        return run.fresh()
+    fields = {name for name, _ in attributes.all_fields(old.cls)}
+    given = {name: value for name, value in old.attributes.items() if name in fields} | call.kwargs
+    return instantiate(run, frame, old.cls, Call([], given, call.place, [], {}), node)
 
 
 @external_function("contextlib.nullcontext", "contextlib.suppress")

@@ -6,7 +6,7 @@ import ast
 
 from gradguard.tape import reads, torchcalls
 from gradguard.tape.binding import Call
-from gradguard.tape.coerce import as_tensor
+from gradguard.tape.coerce import as_tensor, is_number
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.lib import (
@@ -105,8 +105,17 @@ def _foreach(run: Run, frame: Frame, method: str, call: Call, node: ast.AST) -> 
         ]
         if isinstance(item, Tensor):
             inner = Call(rest, dict(call.kwargs), call.place, [None for _ in rest], {})
+            first = len(run.nodes)
             made.append(tensors.method(run, frame, item, method, inner, node))
+            if rest and method in _SCALED and is_number(rest[0]):
+                for recorded in run.nodes[first:]:
+                    if recorded.op == method:
+                        recorded.frees = False
     return ListV(made)
+
+
+_SCALED = ("mul_", "div_")
+"""Given a number, these keep it as it is; `x *= 2` keeps a tensor of it, which the first backward frees."""
 
 
 def _initialise(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
