@@ -362,7 +362,15 @@ def _atom(run: Run, atom: tuple[str, str, object], bound: Bound, source: Tensor 
     if isinstance(literal, bool) and not isinstance(value, bool):
         flag = known_truth(value)
         return None if flag is None else (flag is literal) is (kind == "eq")
-    if isinstance(value, (Tensor, ListV, TupleV, DictV, Instance)):
+    if isinstance(value, (ListV, TupleV)) and is_number(literal) and value.items and not value.open:
+        # `(1, 1)` for a size says what `1` says.
+        if all(item == literal for item in value.items if not isinstance(item, Sym)):
+            if any(isinstance(item, Sym) for item in value.items):
+                return None
+            equal = True
+        else:
+            equal = False
+    elif isinstance(value, (Tensor, ListV, TupleV, DictV, Instance)):
         equal = False
     else:
         equal = (type(value) is type(literal) and value == literal) or (
