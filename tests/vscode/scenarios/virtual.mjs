@@ -9,8 +9,8 @@ const TEXT = 'import torch\n\nw = torch.randn(3, requires_grad=True)\ny = w.exp(
 const FILES = `const vscode = require('vscode');
 const text = Buffer.from(${JSON.stringify(TEXT)});
 const changed = new vscode.EventEmitter();
-const isFile = uri => uri.path === '/work/model.py';
-const isFolder = uri => ['/', '/work'].includes(uri.path);
+const isFile = uri => uri.path === '/study/model.py';
+const isFolder = uri => ['/', '/study'].includes(uri.path);
 const missing = uri => { throw vscode.FileSystemError.FileNotFound(uri); };
 const refused = () => { throw vscode.FileSystemError.NoPermissions(); };
 exports.activate = context => context.subscriptions.push(
@@ -18,7 +18,7 @@ exports.activate = context => context.subscriptions.push(
         onDidChangeFile: changed.event,
         watch: () => new vscode.Disposable(() => undefined),
         stat: uri => isFile(uri) ? { type: 1, ctime: 1, mtime: 1, size: text.length } : isFolder(uri) ? { type: 2, ctime: 1, mtime: 1, size: 0 } : missing(uri),
-        readDirectory: uri => uri.path === '/work' ? [['model.py', 1]] : uri.path === '/' ? [['work', 2]] : missing(uri),
+        readDirectory: uri => uri.path === '/study' ? [['model.py', 1]] : uri.path === '/' ? [['study', 2]] : missing(uri),
         readFile: uri => isFile(uri) ? text : missing(uri),
         writeFile: refused, createDirectory: refused, delete: refused, rename: refused,
     }),
@@ -28,7 +28,7 @@ exports.activate = context => context.subscriptions.push(
 export const options = () => ({
     vsix: [stub({ publisher: 'stub', name: 'files', activationEvents: ['onFileSystem:vscode-vfs', 'onStartupFinished'] }, FILES)],
     open: 'virtual.code-workspace',
-    files: { 'virtual.code-workspace': JSON.stringify({ folders: [{ uri: 'vscode-vfs://stub/work' }] }) },
+    files: { 'virtual.code-workspace': JSON.stringify({ folders: [{ uri: 'vscode-vfs://stub/study' }] }) },
 });
 
 export async function run({ wb, check }) {
