@@ -162,7 +162,41 @@ def test_a_dtype_is_no_tensor() -> None:
         return found, torch.zeros(3).to("cuda")
     """
     assert codes(text.replace("OF", "dtype"), possible=True) == []
-    assert codes(text.replace("OF", "value")) == ["GG301"]
+    assert codes(text.replace("OF.numpy", "value.tolist")) == ["GG301"]
+
+
+def test_what_numpy_gets_lies_on_the_cpu() -> None:
+    text = """
+    import numpy
+    import torch
+    from torch import nn
+
+    class Cut(nn.Module):
+        def forward(self, image: torch.Tensor):
+            parts = PARTS
+            return torch.from_numpy(parts).to("cuda")
+    """
+    for parts in ("image.double().numpy()", "numpy.asarray(image)", "numpy.where(image)"):
+        assert codes(text.replace("PARTS", parts)) == []
+    assert codes(text.replace("PARTS", "image.cpu().numpy()")) == ["GG301"]
+
+
+def test_what_is_made_like_another_has_no_graph() -> None:
+    text = """
+    import torch
+    from torch import nn
+
+    class Scale(nn.Module):
+        def forward(self, feats, boxes, stride):
+            with torch.no_grad():
+                boxes = boxes.exp()
+            strides = torch.cat([feats.new_full((3, 1), stride)])
+            scaled = boxes / strides
+            boxes /= strides
+            return scaled
+    """
+    assert codes(text) == []
+    assert codes(text.replace("feats.new_full((3, 1), stride)", "feats.exp()")) == ["GG101"]
 
 
 def test_methods_that_nothing_calls_on_every_step() -> None:
@@ -194,3 +228,46 @@ def test_a_device_in_a_docstring_is_no_device_of_the_code() -> None:
     '''
     assert codes(text) == []
     assert codes(text + '\n    DEVICE = "cuda"\n') == ["GG301"]
+
+
+def test_what_counts_or_sizes_is_a_number() -> None:
+    text = """
+    import torch
+    from torch import nn
+
+    class Rotary(nn.Module):
+        def __init__(self, width, turn=None):
+            super().__init__()
+            self.project = nn.Linear(width, width)
+            self.angles = ANGLES
+
+        def forward(self, x: torch.Tensor):
+            x = self.project(x)
+            x[:, :3] = x[:, :3] * self.angles
+            return x
+    """
+    for angles in (
+        "torch.arange(width) / width",
+        "torch.ones(width, 2) / width",
+        "sum(torch.ones(2) / width for _ in range(width))",
+    ):
+        assert codes(text.replace("ANGLES", angles)) == []
+    assert codes(text.replace("ANGLES", "nn.Parameter(torch.ones(width))")) == ["GG101"]
+
+
+def test_batch_statistics_are_what_backward_needs_while_training() -> None:
+    text = """
+    import torch
+    from torch import nn
+
+    class Stack(nn.Module):
+        def __init__(self, config):
+            super().__init__()
+            self.norm = nn.BatchNorm1d(config.width, momentum=config.momentum)
+
+        def forward(self, x):
+            for _ in range(2):
+                x = self.norm(x)
+            return x
+    """
+    assert codes(text, possible=True) == []

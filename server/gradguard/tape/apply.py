@@ -251,7 +251,8 @@ def _save(run: Run, node: Node, form: Form, planned: Plan, bound: Bound) -> None
         sure = kept is True and not run.modes.autocast
         # Statistics that this very call updates are kept, but its backward uses those of the batch.
         read = not form.writes or not any(
-            w.role == saved.role and not w.counted and holds(run, w.when, bound) is True for w in form.writes
+            w.role == saved.role and not w.counted and holds(run, w.when, bound) is not False
+            for w in form.writes
         )
         expr = bound.exprs.get(saved.role)
         roles = gradients(saved.when) if node.composite and len(node.edges) > 1 else frozenset()

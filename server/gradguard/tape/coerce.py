@@ -44,3 +44,9 @@ def as_tensor(run: Run, value: Sym, place: Place | None = None) -> Tensor:
         value.tensor = tensor
         value.kind = "tensor"
     return value.tensor
+
+
+def number(value: Value) -> None:
+    """Note that a value stood for a size or a bound: an unknown one is a number from here on."""
+    if isinstance(value, Sym) and value.kind == "any" and value.tensor is None:
+        value.kind = "number"

@@ -55,7 +55,7 @@ def iteration_ends(run: Run, frame: Frame, loop: Loop) -> None:
 
 def loop_ends(run: Run, frame: Frame, loop: Loop) -> None:
     """Note what holds nodes of earlier passes; a loop inside a step loop passes on that it trained."""
-    if loop.passes > 1 and len(run.nodes) > loop.nodes and _steps(loop):
+    if loop.passes > 1 and len(run.nodes) > loop.nodes and _steps(run, loop):
         _look(run, frame, loop)
     for outer in run.loops:
         outer.trains = outer.trains or loop.trains
@@ -125,9 +125,9 @@ class _Ages:
         return -1
 
 
-def _steps(loop: Loop) -> bool:
+def _steps(run: Run, loop: Loop) -> bool:
     """Whether a loop runs once a step: it trains, calls a module, or is too long to be part of one computation."""
-    if loop.depth or loop.over == "parameters":
+    if loop.depth or loop.over == "parameters" or (run.makes(loop.functions) and not loop.trains):
         return False
     return loop.trains or loop.calls or not loop.exact or loop.length >= LONG
 

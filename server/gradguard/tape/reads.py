@@ -47,16 +47,22 @@ def host_read(
     return read
 
 
+def to_numpy(run: Run, frame: Frame, node: ast.AST, tensor: Tensor, *, implicit: bool) -> None:
+    """Note that NumPy gets the memory of a tensor: torch refuses that on an accelerator, so it lies on the CPU."""
+    if tensor.device == "accelerator":
+        host_read(run, frame, node, "numpy", tensor, implicit=implicit)
+    else:
+        tensor.device = "cpu"
+
+
 _MAKES = re.compile(r"init.*(weight|param|bias)|(weight|param|bias).*init|reset_parameters")
 """Names of functions that run when a network is made."""
 
 
 def _while_made(run: Run, loop: Loop | None) -> bool:
     """Whether an object is being made here, and not once in a pass of a loop around it."""
-    around = loop.functions if loop is not None else len(run.functions)
-    return any(
-        _MAKES.search(function.name) is not None or (function.name == "__init__" and index < around)
-        for index, function in enumerate(run.functions)
+    return run.makes(loop.functions if loop is not None else len(run.functions)) or any(
+        _MAKES.search(function.name) for function in run.functions
     )
 
 

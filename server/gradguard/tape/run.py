@@ -258,6 +258,10 @@ class Run:
             frame=self.frames[-1] if self.frames else None,
         )
 
+    def makes(self, functions: int) -> bool:
+        """Whether the outermost of the running functions, so many, have begun to make an object."""
+        return any(function.name == "__init__" for function in self.functions[:functions])
+
     def iterations(self) -> tuple[tuple[int, int], ...]:
         """(loop, iteration) of each running loop, outermost first."""
         return tuple([(loop.number, loop.iteration) for loop in self.loops if loop.kind != "comprehension"])

@@ -259,7 +259,7 @@ def _item(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> V
 
 
 def _numpy(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
-    reads.host_read(run, frame, node, "numpy", owner, implicit=False)
+    reads.to_numpy(run, frame, node, owner, implicit=False)
     return ArrayV(owner, owner.dtype)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from gradguard.tape import attributes, counting, graphs, machine, operators, reads
 from gradguard.tape.binding import Call
+from gradguard.tape.coerce import number
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.instances import instance_of
@@ -37,6 +38,7 @@ def held(value: Value) -> Value:
 def range_(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """`range(...)`."""
     for value in call.args:
+        number(value)
         tensor = held(value)
         if isinstance(tensor, Tensor):
             reads.host_read(run, frame, node, "index", tensor, implicit=True)

@@ -6,6 +6,7 @@ import ast
 
 from gradguard.tape import graphs, layout, machine, reads, shapes, torchcalls
 from gradguard.tape.binding import Call
+from gradguard.tape.coerce import number
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.library import torch_function
@@ -60,6 +61,8 @@ def _sized(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     layout.fresh(made, _sizes(size), [])
     for tensor in tensors_in(size):
         reads.host_read(run, frame, node, "size", tensor, implicit=True)
+    for each in size.items if isinstance(size, (TupleV, ListV)) else ():
+        number(each)
     return options(run, made, call)
 
 
@@ -91,6 +94,7 @@ def _counted(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     if name == "arange" and len(call.args) == 1 and isinstance(call.args[0], int):
         layout.fresh(made, (call.args[0],), [])
     for value in call.args:
+        number(value)
         for tensor in tensors_in(value):
             reads.host_read(run, frame, node, "size", tensor, implicit=True)
     return options(run, made, call)

@@ -205,7 +205,9 @@ def call_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.
         run.depth -= 1
         run.compiled -= module.compiled
     _note_rewrites(run, inputs, versions, result, call, node)
-    if run.depth == 0 and run.loops and run.modes.grad is not False:
+    # Layers that are tried out while a network is made tell their sizes; that happens once.
+    tried = bool(run.loops) and run.makes(run.loops[-1].functions)
+    if run.depth == 0 and run.loops and not tried and run.modes.grad is not False:
         fed = either(*[machine.requires_grad(run, t) for t in inputs])
         noted = ModuleCall(
             call.place,

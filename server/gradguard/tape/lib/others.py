@@ -34,7 +34,7 @@ def unknown_call(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -
     if path.startswith(("numpy.", "np.")):
         for value in call.args:
             for tensor in tensors_in(value):
-                reads.host_read(run, frame, node, "numpy", tensor, implicit=True)
+                reads.to_numpy(run, frame, node, tensor, implicit=True)
         return ArrayV(cuts=NO_CUTS.union(*(graphs.cuts_in(value) for value in call.args)))
     if path.endswith((".backward", ".manual_backward")):
         return differentiate(run, call, node)
@@ -99,7 +99,7 @@ _TENSOR_ONLY = frozenset({
     "log_softmax", "softmax", "sigmoid", "relu", "relu_", "exp", "exp_", "sqrt", "rsqrt", "tanh", "add_", "mul_", "sub_", "div_",
     "clamp_", "zero_", "fill_", "copy_", "normal_", "uniform_", "expand", "expand_as", "chunk", "unbind", "transpose", "flatten",
     "view", "reshape", "matmul", "bmm", "cumsum", "gather", "scatter_", "index_select", "repeat_interleave", "norm", "sin", "cos",
-    "logsumexp", "clamp", "type_as", "new_zeros", "new_ones", "numel", "argmax", "topk", "nonzero", "index_copy_", "lerp_", "addcmul_",
+    "logsumexp", "clamp", "type_as", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor", "numel", "argmax", "topk", "nonzero", "index_copy_", "lerp_", "addcmul_",
 })  # fmt: skip
 """Methods that only tensors have: whoever calls one on an unknown value tells what it is."""
 

@@ -275,7 +275,7 @@ def _random(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 def _numpy(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     source = held(call.get(0, "object"))
     for tensor in tensors_in(source):
-        reads.host_read(run, frame, node, "numpy", tensor, implicit=True)
+        reads.to_numpy(run, frame, node, tensor, implicit=True)
     name = call.name
     if getattr(call.kwargs.get("dtype"), "path", "") == "builtins.object":
         return ListV(open=True, made=call.place)
