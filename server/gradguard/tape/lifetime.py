@@ -421,15 +421,26 @@ def _unused(run: Run) -> None:
         run.emit(UnusedGraph(place, True, "torch.no_grad()", "bare"))
     owned = {p.number for optimizer in run.optimizers for p in _owned(optimizer)}
     reported: set[ast.AST] = set()
+    begun: set[ast.AST | None] = set()
     for call in run.module_calls:
         nodes = run.nodes[call.first : call.last]
         if not nodes or call.place.node in reported:
             continue
+        around = call.loops[-1] if call.loops else None
         if not any(node.walks or node.left for node in nodes):
-            if call.training is False or not (call.loops and _trains(call.loops[-1])):
-                reported.add(call.place.node)
-                why = "eval" if call.training is False else "unused"
-                run.emit(UnusedGraph(call.place, all(n.certain for n in nodes), call.text, why))
+            trains = around is not None and _trains(around)
+            if call.training is not False and trains:
+                continue
+            where = around.place.node if around is not None else None
+            if call.fed is not False and where in begun:
+                # The criterion, or the head: the graph begins at what gave its input, which is reported.
+                continue
+            reported.add(call.place.node)
+            begun.add(where)
+            why = "eval" if call.training is False else "unused"
+            if trains and owned and _foreign(run, call, owned):
+                why = "target"
+            run.emit(UnusedGraph(call.place, all(n.certain for n in nodes), call.text, why))
         elif owned and call.fed is False and _foreign(run, call, owned):
             reported.add(call.place.node)
             run.emit(UnusedGraph(call.place, True, call.text, "target"))

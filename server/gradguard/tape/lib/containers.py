@@ -198,6 +198,7 @@ def _setdefault(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST)
     held = owner.items.get(token(key))
     if held is not None:
         return held[1]
+    _remember(run, frame, call.get(1, "default"), node)
     dict_set(owner, key, call.get(1, "default"))
     return call.get(1, "default")
 
