@@ -17,7 +17,7 @@ from typing import Any
 from tests.fixes.outcomes import Outcome, Rewrite
 from tests.oracle.pool import Died, Pool
 
-BATCH = 50
+BATCH = 250
 SECONDS_A_BATCH = 1800.0
 PROGRESS = 500
 

@@ -21,33 +21,18 @@ from gradguard.source.text import Source
 
 
 def detach(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
-    """The value that a statement accumulates or stores, detached.
-
-    data: `how`, `accumulate` or `store`; `name`, what is kept; `many` where that is a tuple of tensors; `fed`,
-    lines of names: which values with a graph are accumulated, empty for one that has no name.
-    """
+    """The value at the span, and those that `also` names, detached; of the tuple `name` each element."""
     data = dict(plan.data)
-    region = Region.of(source, [plan.span])
-    node = region.find(plan.span, cst.CSTNode) if region is not None else None
-    statement = (
-        region.around(node, cst.BaseSmallStatement) if region is not None and node is not None else None
-    )
-    if region is None or statement is None:
+    spans = [plan.span, *spans_of(data.get("also", ""))]
+    region = Region.of(source, spans)
+    nodes = [region.find(span, cst.BaseExpression) for span in spans] if region is not None else []
+    if region is None:
         return None
-    name, many = data.get("name", ""), bool(data.get("many"))
-    found = _kept(statement, name, accumulate=data.get("how") == "accumulate")
-    if len(found) > 1 and "fed" in data:
-        fed = data["fed"].split("\n")
-        found = [node for node in found if any(each and _mentions(node, each) for each in fed)]
-        if "" in fed:
-            return None  # one of the terms is it, and nobody knows which
-    if data.get("inside"):
-        # Parts of a display are tensors; anything else that the statement stores is something around one.
-        found = [part for part in found if isinstance(region.parent(part), (cst.Element, cst.DictElement))]
-    if not found:
-        return None
-    for node in found:
-        region.replace(node, detached(node, many=many and text_of(node) == name))
+    for node in nodes:
+        if node is None:
+            return None
+        many = "many" in data and text_of(node) == data.get("name")
+        region.replace(node, detached(node, many=many))
     return region.edits()
 
 
@@ -68,92 +53,6 @@ def detached(node: cst.BaseExpression, *, many: bool = False) -> cst.BaseExpress
     ):
         return node.with_changes(func=node.func.with_changes(value=method(node.func.value, "detach")))
     return method(node, "detach")
-
-
-def _kept(statement: cst.BaseSmallStatement, name: str, *, accumulate: bool) -> list[cst.BaseExpression]:
-    if isinstance(statement, cst.AugAssign):
-        return (
-            _terms(statement.value, text_of(statement.target))
-            if accumulate
-            else _elements(statement.value, name)
-        )
-    if isinstance(statement, cst.Assign):
-        targets = [text_of(target.target) for target in statement.targets]
-        if accumulate and any(_mentions(statement.value, target) for target in targets):
-            target = next(target for target in targets if _mentions(statement.value, target))
-            return _terms(statement.value, target)
-        return _elements(statement.value, name)
-    if isinstance(statement, cst.Expr) and isinstance(statement.value, cst.Call):
-        call = statement.value
-        if accumulate and not text_of(call.func).endswith("_"):
-            return []
-        for arg in reversed(call.args):
-            inside = _elements(arg.value, name)
-            if inside and not arg.star:
-                return inside
-    return []
-
-
-def _elements(value: cst.BaseExpression, name: str) -> list[cst.BaseExpression]:
-    """The value, or those parts of a display that carry the graph."""
-    if isinstance(value, cst.BinaryOperation) and any(
-        isinstance(s, _DISPLAYS) for s in (value.left, value.right)
-    ):
-        # `losses + [loss]`: what one side adds.
-        sides = [side for side in (value.left, value.right) if isinstance(side, _DISPLAYS)]
-        return [part for side in sides for part in _elements(side, name)]
-    if not isinstance(value, _DISPLAYS):
-        # Another name than the tensor's own holds something that contains it.
-        contains = isinstance(value, (cst.Name, cst.Attribute)) and text_of(value) != name
-        return [] if _literal(value) or contains else [value]
-    parts = [element.value for element in value.elements]
-    exact = [part for part in parts if text_of(part) == name]
-    near = exact or [part for part in parts if name and _mentions(part, name) and not _literal(part)]
-    only = len(parts) == 1 and not isinstance(parts[0], (*_DISPLAYS, cst.Name, cst.Lambda))
-    return near or ([parts[0]] if only and not _literal(parts[0]) else [])
-
-
-_DISPLAYS = (cst.Tuple, cst.List, cst.Set, cst.Dict)
-
-
-def _terms(value: cst.BaseExpression, target: str) -> list[cst.BaseExpression]:
-    """Terms of a sum that do not contain what they are added to; of a product with a number, the other factor."""
-    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, (cst.Add, cst.Subtract)):
-        if _mentions(value, target):
-            return [*_terms(value.left, target), *_terms(value.right, target)]
-    if _mentions(value, target) or _literal(value):
-        return [] if _literal(value) or _scaled(value, target) else [value]
-    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, (cst.Multiply, cst.Divide)):
-        if _literal(value.left) and not _literal(value.right):
-            return _terms(value.right, target)
-        if _literal(value.right):
-            return _terms(value.left, target)
-    return [value]
-
-
-def _scaled(value: cst.BaseExpression, target: str) -> bool:
-    """`0.9 * target`: what is carried already has no graph once the other terms are detached."""
-    if text_of(value) == target:
-        return True
-    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, (cst.Multiply, cst.Divide)):
-        sides = [value.left, value.right]
-        return any(_scaled(side, target) for side in sides)
-    return False
-
-
-def _literal(node: cst.BaseExpression) -> bool:
-    if isinstance(node, cst.UnaryOperation):
-        return _literal(node.expression)
-    if isinstance(node, cst.BinaryOperation):
-        return _literal(node.left) and _literal(node.right)
-    constants = ("True", "False", "None")
-    return isinstance(node, (cst.Integer, cst.Float, cst.SimpleString)) or text_of(node) in constants
-
-
-def _mentions(node: cst.CSTNode, name: str) -> bool:
-    if isinstance(node, cst.BaseExpression) and text_of(node) == name:
-        return True
-    return any(_mentions(child, name) for child in node.children)
 
 
 def detach_after(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
@@ -204,12 +103,19 @@ def sum_backwards(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
 
 
 def drop_retain_graph(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
-    """`backward(retain_graph=True)` without the flag."""
+    """`backward(retain_graph=True)` without the flag. data: `position`, where it is given without its name."""
     region = Region.of(source, [plan.span])
     call = region.find(plan.span, cst.Call) if region is not None else None
-    if region is None or call is None or argument(call, "retain_graph") is None:
+    if region is None or call is None:
         return None
-    region.replace(call, without_argument(call, "retain_graph"))
+    position = dict(plan.data).get("position")
+    flag = argument(call, "retain_graph") if position is None else call.args[int(position)]
+    if flag is None:
+        return None
+    if position is not None and any(arg.keyword is None for arg in call.args[int(position) + 1 :]):
+        region.replace(flag.value, cst.Name("False"))
+    else:
+        region.replace(call, without_argument(call, flag))
     return region.edits()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import libcst as cst
 
@@ -10,7 +10,7 @@ from gradguard.findings import FixPlan
 from gradguard.fixes.clones import spans_of
 from gradguard.fixes.edit import Edit
 from gradguard.fixes.imports import torch_name, with_torch
-from gradguard.fixes.region import Region
+from gradguard.fixes.region import Change, Region
 from gradguard.fixes.syntax import expression
 from gradguard.source.text import Source
 
@@ -28,9 +28,18 @@ def under_mode(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
         return None
     head = _line(region, first)
     end = _line(region, last)
-    mode = expression(f"{torch_name(source)}.{data.get('mode', 'no_grad')}()")
-    if isinstance(head, cst.SimpleStatementSuite):
-        return None
+    item = cst.WithItem(expression(f"{torch_name(source)}.{data.get('mode', 'no_grad')}()"))
+
+    def under(body: Sequence[cst.BaseStatement], leading: Sequence[cst.EmptyLine]) -> cst.With:
+        return cst.With([item], cst.IndentedBlock(body, indent=region.indent), leading_lines=leading)
+
+    if isinstance(head, (cst.SimpleStatementSuite, cst.SimpleStatementLine)) and (
+        len(head.body) > 1 or isinstance(head, cst.SimpleStatementSuite)
+    ):
+        if first is not last or not isinstance(first, cst.BaseSmallStatement):
+            return None
+        region.change(head, _taken_apart(list(head.body).index(first), under, region.indent))
+        return with_torch(source, region.edits())
     block = region.parent(head)
     body = list(getattr(block, "body", ()))
     if head not in body or end not in body:
@@ -43,14 +52,45 @@ def under_mode(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
         at = body.index(head)
         inner = parts[at : at + len(chosen)]
         inner[0] = inner[0].with_changes(leading_lines=())
-        block = cst.With(
-            [cst.WithItem(mode)], cst.IndentedBlock(inner, indent=region.indent), leading_lines=leading
-        )
-        return made.with_changes(body=[*parts[:at], block, *parts[at + len(chosen) :]])
+        return made.with_changes(body=[*parts[:at], under(inner, leading), *parts[at + len(chosen) :]])
 
     assert block is not None
     region.change(block, wrap)
     return with_torch(source, region.edits())
+
+
+def _taken_apart(
+    at: int, under: Callable[[list[cst.BaseStatement], Sequence[cst.EmptyLine]], cst.With], indent: str
+) -> Change:
+    """One of several statements of a line, or of a suite behind a colon, put under a `with` of its own."""
+
+    def change(made: cst.CSTNode) -> cst.CSTNode | cst.FlattenSentinel[cst.CSTNode]:
+        assert isinstance(made, (cst.SimpleStatementLine, cst.SimpleStatementSuite))
+        groups = [made.body[:at], made.body[at : at + 1], made.body[at + 1 :]]
+        lines = [cst.SimpleStatementLine(_ended(group)) if group else None for group in groups]
+        final = max(i for i, line in enumerate(lines) if line is not None)
+        lines[final] = lines[final].with_changes(trailing_whitespace=made.trailing_whitespace)  # type: ignore[union-attr]
+        leading = made.leading_lines if isinstance(made, cst.SimpleStatementLine) else ()
+        before, own, behind = lines
+        assert own is not None
+        parts: list[cst.BaseStatement] = []
+        if before is not None:
+            parts.append(before.with_changes(leading_lines=leading))
+            leading = ()
+        parts.append(under([own], leading))
+        if behind is not None:
+            parts.append(behind)
+        return (
+            cst.IndentedBlock(parts, indent=indent)
+            if isinstance(made, cst.SimpleStatementSuite)
+            else (cst.FlattenSentinel(parts))
+        )
+
+    return change
+
+
+def _ended(smalls: Sequence[cst.BaseSmallStatement]) -> list[cst.BaseSmallStatement]:
+    return [*smalls[:-1], smalls[-1].with_changes(semicolon=cst.MaybeSentinel.DEFAULT)]
 
 
 def decorate(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import re
-
 import libcst as cst
 
 from gradguard.findings import FixPlan, Span
@@ -12,7 +9,8 @@ from gradguard.fixes.edit import Edit
 from gradguard.fixes.graph import detached
 from gradguard.fixes.imports import torch_name, with_torch
 from gradguard.fixes.region import Region
-from gradguard.fixes.syntax import expression, text_of
+from gradguard.fixes.syntax import expression, parenthesized, text_of
+from gradguard.source.loops import guardable, read_behind
 from gradguard.source.text import Source
 
 EVERY = 100
@@ -24,43 +22,34 @@ def item_after_loop(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
 
     `losses.append(loss.item())` likewise, with one `torch.stack(losses).tolist()`.
     """
-    loop = innermost_loop(source, plan.span.line)
-    if loop is None:
+    found = read_behind(source, plan.span)
+    if found is None:
         return None
+    loop, item = found
     region = Region.of(source, [source.span(loop)])
     whole = region.find(source.span(loop), cst.BaseCompoundStatement) if region is not None else None
     statement = region.find(plan.span, cst.BaseSmallStatement) if region is not None else None
-    if region is None or statement is None or whole is None:
+    read = region.find(source.span(item), cst.Call) if region is not None else None
+    if region is None or statement is None or whole is None or read is None:
         return None
-    reads = [call for call in region.within(statement, cst.Call) if _is_item(call)]
-    if len(reads) != 1:
-        return None
-    read = reads[0]
-    assert isinstance(read.func, cst.Attribute)
-    if isinstance(statement, cst.AugAssign) and isinstance(statement.operator, cst.AddAssign):
+    if isinstance(statement, cst.AugAssign):
         name = text_of(statement.target)
         behind = f"{name} = {name}.item()"
-    elif isinstance(statement, cst.Expr) and _appends(statement.value, read):
-        assert isinstance(statement.value, cst.Call)
-        assert isinstance(statement.value.func, cst.Attribute)
-        name = text_of(statement.value.func.value)
-        behind = f"{name} = {torch_name(source)}.stack({name}).tolist()"
     else:
-        return None
-    region.replace(read, detached(read.func.value))
+        call = cst.ensure_type(cst.ensure_type(statement, cst.Expr).value, cst.Call)
+        name = text_of(cst.ensure_type(call.func, cst.Attribute).value)
+        behind = f"{name} = {torch_name(source)}.stack({name}).tolist()"
+    region.replace(read, detached(cst.ensure_type(read.func, cst.Attribute).value))
     region.after(whole, behind)
     return with_torch(source, region.edits())
 
 
 def guard_read(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     """The statement, and those that need what it binds, under `if step % 100 == 0:`."""
-    loop = innermost_loop(source, plan.span.line)
-    step = counter(loop) if loop is not None else None
-    if loop is None or step is None:
+    found = guardable(source, plan.span)
+    if found is None:
         return None
-    statements = _guarded(loop, plan.span.line)
-    if not statements:
-        return None
+    step, statements = found
     spans = [source.span(statements[0]), source.span(statements[-1])]
     region = Region.of(source, spans)
     if region is None:
@@ -85,110 +74,35 @@ def guard_read(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     return region.edits()
 
 
-def innermost_loop(source: Source, line: int) -> ast.For | ast.While | None:
-    """The innermost loop whose body holds a line."""
-    found: ast.For | ast.While | None = None
-    for node in ast.walk(source.tree):
-        if isinstance(node, (ast.For, ast.While)) and node.body[0].lineno <= line <= (
-            node.body[-1].end_lineno or 0
-        ):
-            if found is None or node.lineno > found.lineno:
-                found = node
-    return found
-
-
-def counter(loop: ast.For | ast.While) -> str | None:
-    """The name that counts a loop's passes: of `enumerate` or `range`."""
-    if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call):
-        return None
-    name = ast.unparse(loop.iter.func)
-    target = loop.target
-    if name == "enumerate" and isinstance(target, ast.Tuple) and isinstance(target.elts[0], ast.Name):
-        return target.elts[0].id
-    return target.id if name in ("range", "trange") and isinstance(target, ast.Name) else None
-
-
-def _guarded(loop: ast.For | ast.While, line: int) -> list[ast.stmt]:
-    """Statements that may be skipped on most passes; none where later ones need what they bind."""
-    index = next((i for i, one in enumerate(loop.body) if one.lineno <= line <= (one.end_lineno or 0)), None)
-    if index is None:
-        return []
-    statement = loop.body[index]
-    if isinstance(statement, ast.Expr):
-        return [statement]
-    if not isinstance(statement, ast.Assign) or not all(isinstance(t, ast.Name) for t in statement.targets):
-        return []
-    names = {target.id for target in statement.targets if isinstance(target, ast.Name)}
-    users = [
-        i
-        for i, one in enumerate(loop.body)
-        if i != index and any(_loads(part, names) for part in ast.walk(one))
-    ]
-    if any(i < index for i in users):
-        return []
-    chosen = loop.body[index : max([index, *users]) + 1]
-    simple = all(isinstance(one, ast.Expr) for one in chosen[1:])
-    return chosen if simple else []
-
-
-def _loads(node: ast.AST, names: set[str]) -> bool:
-    return isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load)
-
-
 def log_lazily(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     """`log.debug(f"{loss}")` as `log.debug("%s", loss)`: the text is made only when it is logged."""
     region = Region.of(source, [plan.span])
     statement = region.find(plan.span, cst.Expr) if region is not None else None
     call = statement.value if statement is not None else None
-    if region is None or not isinstance(call, cst.Call) or len(call.args) != 1:
-        return None
-    if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _LEVELS:
-        return None
-    text = call.args[0].value
-    if not isinstance(text, cst.FormattedString) or text.start.lower() not in ('f"', "f'"):
+    text = call.args[0].value if isinstance(call, cst.Call) and call.args else None
+    if region is None or not isinstance(call, cst.Call) or not isinstance(text, cst.FormattedString):
         return None
     pattern, values = "", []
     for part in text.parts:
         if isinstance(part, cst.FormattedStringText):
             pattern += part.value.replace("{{", "{").replace("}}", "}").replace("%", "%%")
             continue
-        spec = _specification(part)
-        if spec is None or not isinstance(part, cst.FormattedStringExpression):
-            return None
-        pattern += f"%{spec}"
-        values.append(cst.Arg(part.expression))
+        value = cst.ensure_type(part, cst.FormattedStringExpression)
+        pattern += f"%{_specification(value) or 's'}"
+        values.append(cst.Arg(_argument(value.expression)))
     quote = text.start[1:]
     format_ = expression(f"{quote}{pattern}{quote}")
     region.replace(call, call.with_changes(args=[cst.Arg(format_), *values]))
     return region.edits()
 
 
-def _specification(part: cst.BaseFormattedStringContent) -> str | None:
-    if not isinstance(part, cst.FormattedStringExpression) or part.conversion or part.equal:
-        return None
-    spec = "".join(
-        inner.value if isinstance(inner, cst.FormattedStringText) else "{" for inner in part.format_spec or ()
-    )
-    if not spec:
-        return "s"
-    return spec if re.fullmatch(r"0?\d*(\.\d+)?[dfeEgGxs]", spec) else None
+def _specification(part: cst.FormattedStringExpression) -> str:
+    return "".join(cst.ensure_type(each, cst.FormattedStringText).value for each in part.format_spec or ())
 
 
-_LEVELS = frozenset({"debug", "info", "warning", "error", "critical", "exception"})
-
-
-def _is_item(call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "item" and not call.args
-
-
-def _appends(value: cst.BaseExpression, read: cst.Call) -> bool:
-    return (
-        isinstance(value, cst.Call)
-        and isinstance(value.func, cst.Attribute)
-        and value.func.attr.value == "append"
-        and len(value.args) == 1
-        and value.args[0].value is read
-    )
+def _argument(value: cst.BaseExpression) -> cst.BaseExpression:
+    """What stands between braces, as an argument: `a, b` is one value."""
+    return parenthesized(value) if isinstance(value, (cst.Tuple, cst.Yield)) else value
 
 
 def _line(region: Region, span: Span) -> cst.CSTNode | None:

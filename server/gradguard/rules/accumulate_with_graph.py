@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradguard.findings import Applicability, Finding
 from gradguard.rules.blocks import settled
+from gradguard.rules.detaching import detached
 from gradguard.rules.kept import severity, what_is_kept
 from gradguard.rules.model import Context, Rule, quoted
 from gradguard.tape.events import Event, GraphKept
@@ -18,16 +19,16 @@ def render(context: Context, event: Event) -> Finding | None:
         f"{quoted(event.text)} accumulates a value with its graph: {what_is_kept(event)}",
         severity=severity(event),
         related=[(event.loop, "every pass of this loop adds to the graph")],
-        fixes=context.plan(
-            "detach-kept",
+        fixes=detached(
+            context,
             "Accumulate a detached value",
             settled(context, Applicability.SAFE),
             event.statement,
             event.place,
-            how="accumulate",
-            name=event.text,
-            fed="\n".join(event.fed),
-            **({"many": "1"} if event.many else {}),
+            event.text,
+            accumulates=True,
+            many=event.many,
+            fed=event.fed,
         )
         if event.fed and not event.trained
         else (),

@@ -6,7 +6,9 @@ import ast
 
 from gradguard.findings import Applicability, Finding, FixPlan
 from gradguard.rules.blocks import between, function_around
+from gradguard.rules.detaching import detached
 from gradguard.rules.model import ERROR, Context, Rule, quoted
+from gradguard.source.loops import alone
 from gradguard.tape.events import Event, SecondBackward
 
 
@@ -48,9 +50,7 @@ def _fixes(context: Context, event: SecondBackward) -> list[FixPlan]:
     title = f"Detach {quoted(event.text)}"
     node = carried.node
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], (ast.Attribute, ast.Subscript)):
-        return context.plan(
-            "detach-kept", title, Applicability.UNSAFE, node, carried, how="store", name=event.text, **many
-        )
+        return detached(context, title, Applicability.UNSAFE, node, carried, event.text, many=event.many)
     behind = event.second
     if (
         behind.path == path
@@ -69,6 +69,12 @@ def _summed(context: Context, event: SecondBackward, tree: ast.Module) -> list[F
     found = between(tree, event.first.node, event.second.node)
     if found is None or found[2] != found[1] + 1:
         return []
+    block, one, two = found
+    source = context.analysis.sources[event.first.path]
+    if not _is_plain(block[one], event.first.node) or not _is_plain(block[two], event.second.node):
+        return []
+    if not alone(source, block, one):
+        return []
     span = context.analysis.span(event.second)
     second = f"{span.line}:{span.column}:{span.end_line}:{span.end_column}"
     return context.plan(
@@ -78,6 +84,19 @@ def _summed(context: Context, event: SecondBackward, tree: ast.Module) -> list[F
         event.first.node,
         event.first,
         second=second,
+    )
+
+
+def _is_plain(statement: ast.stmt, node: ast.AST) -> bool:
+    """`loss.backward()` and nothing else, whatever becomes of the graph."""
+    return (
+        isinstance(statement, ast.Expr)
+        and statement.value is node
+        and isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "backward"
+        and not node.args
+        and all(keyword.arg == "retain_graph" for keyword in node.keywords)
     )
 
 

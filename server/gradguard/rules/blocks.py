@@ -7,6 +7,7 @@ import ast
 from gradguard.findings import Applicability, FixPlan
 from gradguard.rules.model import Context
 from gradguard.source.blocks import around
+from gradguard.source.loops import alone
 from gradguard.tape.domain import Place
 
 
@@ -38,12 +39,17 @@ def after(context: Context, node: ast.AST, place: Place, goal: Place | None, tit
     """A plan to move a statement behind the one of `goal`, where both stand in one block in this order."""
     if goal is None or goal.path != place.path:
         return []
-    found = between(context.analysis.sources[place.path].tree, node, goal.node)
-    if found is None or found[1] > found[2]:
+    source = context.analysis.sources[place.path]
+    moved, kept = around(source.tree, node), around(source.tree, goal.node)
+    if not kept or not alone(source, *kept[-1]):
         return []
-    block, first, last = found
-    if isinstance(block[first], _DEFINITIONS) or isinstance(block[last], _DEFINITIONS):
-        return []  # they stand in different functions
+    while moved and moved[-1][0] is not kept[-1][0]:
+        # A statement alone in a `with` moves together with it.
+        inner = moved.pop()[0]
+        if not moved or len(inner) != 1 or not isinstance(moved[-1][0][moved[-1][1]], ast.With):
+            return []
+    if not moved or moved[-1][1] >= kept[-1][1] or not alone(source, *moved[-1]):
+        return []
     span = context.analysis.span(goal)
     where = f"{span.line}:{span.column}:{span.end_line}:{span.end_column}"
     return context.plan("move-after", title, Applicability.UNSAFE, node, place, after=where)
@@ -54,5 +60,4 @@ def settled(context: Context, applicability: Applicability) -> Applicability:
     return Applicability.UNSAFE if context.events.stops or context.analysis.limits else applicability
 
 
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from gradguard.findings import Applicability, Finding
+from gradguard.findings import Applicability, Finding, FixPlan
 from gradguard.rules.model import INFORMATION, WARNING, Context, Rule, quoted
 from gradguard.rules.reading import counts, often
+from gradguard.source.loops import guardable, read_behind
 from gradguard.tape.events import Event, HostRead
 
 
@@ -16,29 +17,30 @@ def render(context: Context, event: Event) -> Finding | None:
     why = ", for a value used under a guard" if event.used else ""
     if event.before_backward:
         why = ", before backward"
-    fixes = context.plan(
-        "item-after-loop",
-        "Accumulate on the device, read once after the loop",
-        Applicability.UNSAFE,
-        event.statement,
-        event.place,
-        how=event.how,
-    )
-    fixes += context.plan(
-        "guard-read",
-        "Read it every 100 steps",
-        Applicability.UNSAFE,
-        event.statement,
-        event.place,
-        how=event.how,
-    )
     return context.finding(
         event,
         f"{quoted(event.text)} makes the host wait for the device {often(event)}{why}",
         severity=WARNING if loud else INFORMATION,
         related=[(event.loop, "in this loop")],
-        fixes=fixes if event.per == "step" else (),
+        fixes=_fixes(context, event) if event.per == "step" else (),
     )
+
+
+def _fixes(context: Context, event: HostRead) -> list[FixPlan]:
+    """One read behind the loop, or on few of its passes: where the loop lets them be."""
+    if event.statement is None:
+        return []
+    source = context.analysis.sources[event.place.path]
+    span = source.span(event.statement)
+    plans: list[FixPlan] = []
+    behind = read_behind(source, span)
+    if behind is not None and behind[1] is event.place.node:
+        title = "Accumulate on the device, read once after the loop"
+        plans += context.plan("item-after-loop", title, Applicability.UNSAFE, event.statement, event.place)
+    if guardable(source, span) is not None:
+        title = "Read it every 100 steps"
+        plans += context.plan("guard-read", title, Applicability.UNSAFE, event.statement, event.place)
+    return plans
 
 
 RULE = Rule(

@@ -12,9 +12,11 @@ import re
 from collections.abc import Iterator
 
 from gradguard.findings import Applicability, FixPlan
+from gradguard.ops import table
 from gradguard.rules.blocks import after, function_around
 from gradguard.rules.model import Context, quoted
 from gradguard.source.blocks import around
+from gradguard.source.loops import fills_rows
 from gradguard.tape.domain import Place
 from gradguard.tape.events import SavedTensorMutated, WriteFact
 from gradguard.tape.holders import ELSEWHERE, NOBODY, Sharing
@@ -116,6 +118,8 @@ def without_flag(context: Context, write: WriteFact) -> list[FixPlan]:
         for each in [write, *(event.write for event in context.events.writes_at(write.place))]
         if each.maker is not None and isinstance(each.maker.node, ast.Call)
     }
+    if not all(_flagged(maker.node) for maker in makers.values()):
+        return []
     if write.maker is None or any(maker.path != write.place.path for maker in makers.values()):
         return []
     first, *others = sorted(makers)
@@ -132,6 +136,22 @@ def without_flag(context: Context, write: WriteFact) -> list[FixPlan]:
         makers[first].node,
         makers[first],
         **({"also": also} if also else {}),
+    )
+
+
+def _flagged(maker: ast.AST) -> bool:
+    """Whether a module is made with its flag `inplace` in sight; others write what they keep themselves."""
+    if not isinstance(maker, ast.Call):
+        return False
+    if any(keyword.arg == "inplace" for keyword in maker.keywords):
+        return True
+    last = maker.args[-1] if maker.args and not maker.keywords else None
+    row = table.load(None).module(f"torch.nn.{ast.unparse(maker.func).rpartition('.')[2]}")
+    names = [param.name for param in row.init] if row is not None else []
+    return (
+        isinstance(last, ast.Constant)
+        and last.value is True
+        and names[len(maker.args) - 1 :][:1] == ["inplace"]
     )
 
 
@@ -187,7 +207,9 @@ def _stacked(context: Context, write: WriteFact, name: str) -> list[FixPlan]:
         if not isinstance(loop, ast.For) or write.statement not in loop.body or not index:
             continue
         before = block[index - 1]
-        if isinstance(before, ast.Assign) and [ast.unparse(t) for t in before.targets] == [name]:
+        if not isinstance(before, ast.Assign) or not fills_rows(loop, name, before.value):
+            continue
+        if [ast.unparse(target) for target in before.targets] == [name]:
             span = context.analysis.span(Place(write.place.path, before))
             made = f"{span.line}:{span.column}:{span.end_line}:{span.end_column}"
             return context.plan(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradguard.findings import Applicability, Finding
 from gradguard.rules.blocks import settled
+from gradguard.rules.detaching import detached
 from gradguard.rules.kept import severity, what_is_kept
 from gradguard.rules.model import Context, Rule, quoted
 from gradguard.tape.events import Event, GraphKept
@@ -18,16 +19,15 @@ def render(context: Context, event: Event) -> Finding | None:
         f"{quoted(event.text)} is stored with its graph on every pass: {what_is_kept(event)}",
         severity=severity(event),
         related=[(event.loop, "every pass of this loop stores another graph")],
-        fixes=context.plan(
-            "detach-kept",
+        fixes=detached(
+            context,
             "Store a detached value",
             settled(context, Applicability.SAFE),
             event.statement,
             event.place,
-            how="store",
-            name=event.text,
-            **({"many": "1"} if event.many else {}),
-            **({"inside": "1"} if event.inside else {}),
+            event.text,
+            many=event.many,
+            inside=event.inside,
         ),
     )
 

@@ -1,0 +1,147 @@
+"""Which parts of a statement carry a graph into what it keeps."""
+
+from __future__ import annotations
+
+import ast
+
+from gradguard.findings import Applicability, FixPlan
+from gradguard.rules.model import Context
+from gradguard.tape.domain import Place
+
+_DISPLAYS = (ast.Tuple, ast.List, ast.Set, ast.Dict)
+_WITHOUT_GRAPH = (*_DISPLAYS, ast.Name, ast.Lambda, ast.BoolOp)
+_NUMBERS = frozenset({"float", "int", "bool", "str", "len", "repr"})
+
+
+def detached(
+    context: Context,
+    title: str,
+    applicability: Applicability,
+    statement: ast.stmt | None,
+    place: Place,
+    name: str,
+    *,
+    accumulates: bool = False,
+    many: bool = False,
+    inside: bool = False,
+    fed: tuple[str, ...] | None = None,
+) -> list[FixPlan]:
+    """Detach what a statement accumulates or stores; no plan where it does not name the tensors.
+
+    name: what is kept. many: that is a tuple of tensors. inside: what is stored only holds the tensor, so that
+    the parts of a display alone may be one. fed: names of the values with a graph that are accumulated, empty
+    for one without a name.
+    """
+    found = _accumulated(statement, name) if accumulates else _stored(statement, name)
+    if len(found) > 1 and fed is not None:
+        if "" in fed:
+            return []  # one of the terms is it, and nobody knows which
+        found = [part for part in found if any(_mentions(part, each) for each in fed)]
+    if inside and statement is not None:
+        shown = {
+            id(part) for each in ast.walk(statement) if isinstance(each, _DISPLAYS) for part in _parts(each)
+        }
+        found = [part for part in found if id(part) in shown]
+    if not found:
+        return []
+    spans = [context.analysis.span(Place(place.path, part)) for part in found]
+    also = ";".join(f"{s.line}:{s.column}:{s.end_line}:{s.end_column}" for s in spans[1:])
+    data = {"name": name, "also": also, "many": "1" if many else ""}
+    given = {key: value for key, value in data.items() if value and (many or key != "name")}
+    return context.plan("detach-kept", title, applicability, found[0], place, **given)
+
+
+def _accumulated(statement: ast.stmt | None, name: str) -> list[ast.expr]:
+    if isinstance(statement, ast.AugAssign):
+        return _terms(statement.value, ast.unparse(statement.target))
+    if isinstance(statement, ast.Assign):
+        targets = [ast.unparse(target) for target in statement.targets]
+        target = next((each for each in targets if _mentions(statement.value, each)), None)
+        return _terms(statement.value, target) if target is not None else _elements(statement.value, name)
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return _argument(statement.value, name) if ast.unparse(statement.value.func).endswith("_") else []
+    return []
+
+
+def _stored(statement: ast.stmt | None, name: str) -> list[ast.expr]:
+    if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+        return _elements(statement.value, name) if statement.value is not None else []
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return _argument(statement.value, name)
+    return []
+
+
+def _argument(call: ast.Call, name: str) -> list[ast.expr]:
+    """What the last argument that carries a graph gives away."""
+    values = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg is not None)]
+    return next((found for value in reversed(values) if (found := _elements(value, name))), [])
+
+
+def _elements(value: ast.expr, name: str) -> list[ast.expr]:
+    """The value, or those parts of a display that carry the graph."""
+    if isinstance(value, ast.IfExp):
+        return [*_elements(value.body, name), *_elements(value.orelse, name)]
+    if isinstance(value, ast.BinOp) and any(isinstance(s, _DISPLAYS) for s in (value.left, value.right)):
+        # `losses + [loss]`: what one side adds.
+        sides = [side for side in (value.left, value.right) if isinstance(side, _DISPLAYS)]
+        return [part for side in sides for part in _elements(side, name)]
+    if not isinstance(value, _DISPLAYS):
+        # Another name than the tensor's own holds something that contains it.
+        contains = isinstance(value, (ast.Name, ast.Attribute)) and ast.unparse(value) != name
+        return [] if _plain(value) or contains or isinstance(value, (ast.Starred, ast.BoolOp)) else [value]
+    parts = _parts(value)
+    exact = [part for part in parts if ast.unparse(part) == name]
+    near = exact or [part for part in parts if name and _mentions(part, name) and not _plain(part)]
+    only = len(parts) == 1 and not isinstance(parts[0], _WITHOUT_GRAPH)
+    return near or ([parts[0]] if only and not _plain(parts[0]) else [])
+
+
+def _parts(display: ast.expr) -> list[ast.expr]:
+    values = display.values if isinstance(display, ast.Dict) else getattr(display, "elts", [])
+    return [value.value if isinstance(value, ast.Starred) else value for value in values]
+
+
+def _terms(value: ast.expr, target: str) -> list[ast.expr]:
+    """Terms of a sum that do not contain what they are added to; of a product with a number, the other factor."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub)) and _mentions(value, target):
+        return [*_terms(value.left, target), *_terms(value.right, target)]
+    if _mentions(value, target) or _literal(value):
+        return [] if _literal(value) or _scaled(value, target) else [value]
+    if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Mult, ast.Div)):
+        if _literal(value.left) and not _literal(value.right):
+            return _terms(value.right, target)
+        if _literal(value.right):
+            return _terms(value.left, target)
+    return [value]
+
+
+def _scaled(value: ast.expr, target: str) -> bool:
+    """`0.9 * target`: what is carried already has no graph once the other terms are detached."""
+    if ast.unparse(value) == target:
+        return True
+    if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Mult, ast.Div)):
+        return _scaled(value.left, target) or _scaled(value.right, target)
+    return False
+
+
+def _literal(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp):
+        return _literal(node.operand)
+    if isinstance(node, ast.BinOp):
+        return _literal(node.left) and _literal(node.right)
+    return isinstance(node, ast.Constant)
+
+
+def _plain(node: ast.expr) -> bool:
+    """Whether a value is no tensor with a graph, to the eye: a number, a text, what was detached."""
+    if isinstance(node, ast.Call):
+        func = node.func
+        read = isinstance(func, ast.Attribute) and func.attr in ("item", "tolist", "detach")
+        return read or (isinstance(func, ast.Name) and func.id in _NUMBERS)
+    return _literal(node) or isinstance(node, ast.JoinedStr)
+
+
+def _mentions(node: ast.expr, name: str) -> bool:
+    return bool(name) and any(
+        isinstance(part, ast.expr) and ast.unparse(part) == name for part in ast.walk(node)
+    )
