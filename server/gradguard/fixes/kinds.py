@@ -43,6 +43,7 @@ KINDS: Mapping[str, Maker] = {
     "stack": graph.stack,
     "no-grad": modes.under_mode,
     "decorate": modes.decorate,
+    "inference-mode": modes.under_inference,
     "no-grad-rest": evaluation.no_grad_rest,
     "relax-inference": modes.relax_inference,
     "move-after": moves.move_after,

@@ -15,8 +15,8 @@ from gradguard.fixes.syntax import expression
 from gradguard.source.text import Source
 
 
-def under_mode(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
-    """The statement (to the statement that `until` names) inside `with torch.no_grad():`. data: `mode`."""
+def under_mode(plan: FixPlan, source: Source, mode: str = "no_grad") -> tuple[Edit, ...] | None:
+    """The statement (to the statement that `until` names) inside `with torch.no_grad():`."""
     data = dict(plan.data)
     spans = [plan.span, *spans_of(data.get("until", ""))]
     region = Region.of(source, spans)
@@ -28,7 +28,7 @@ def under_mode(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
         return None
     head = _line(region, first)
     end = _line(region, last)
-    item = cst.WithItem(expression(f"{torch_name(source)}.{data.get('mode', 'no_grad')}()"))
+    item = cst.WithItem(expression(f"{torch_name(source)}.{mode}()"))
 
     def under(body: Sequence[cst.BaseStatement], leading: Sequence[cst.EmptyLine]) -> cst.With:
         return cst.With([item], cst.IndentedBlock(body, indent=region.indent), leading_lines=leading)
@@ -93,15 +93,20 @@ def _ended(smalls: Sequence[cst.BaseSmallStatement]) -> list[cst.BaseSmallStatem
     return [*smalls[:-1], smalls[-1].with_changes(semicolon=cst.MaybeSentinel.DEFAULT)]
 
 
-def decorate(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
-    """`@torch.no_grad()` on a function. data: `mode`."""
+def decorate(plan: FixPlan, source: Source, mode: str = "no_grad") -> tuple[Edit, ...] | None:
+    """`@torch.no_grad()` on a function."""
     region = Region.of(source, [plan.span])
     node = region.find(plan.span, cst.FunctionDef) if region is not None else None
     if region is None or node is None:
         return None
-    mode = cst.Decorator(expression(f"{torch_name(source)}.{dict(plan.data).get('mode', 'no_grad')}()"))
-    region.change(node, lambda made: made.with_changes(decorators=[*made.decorators, mode]))  # type: ignore[attr-defined]
+    added = cst.Decorator(expression(f"{torch_name(source)}.{mode}()"))
+    region.change(node, lambda made: made.with_changes(decorators=[*made.decorators, added]))  # type: ignore[attr-defined]
     return with_torch(source, region.edits())
+
+
+def under_inference(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """The function or the statement under `torch.inference_mode()`."""
+    return decorate(plan, source, "inference_mode") or under_mode(plan, source, "inference_mode")
 
 
 def relax_inference(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:

@@ -92,8 +92,8 @@ def _elements(value: ast.expr, name: str) -> list[ast.expr]:
     parts = _parts(value)
     exact = [part for part in parts if ast.unparse(part) == name]
     near = exact or [part for part in parts if name and _mentions(part, name) and not _plain(part)]
-    only = len(parts) == 1 and not isinstance(parts[0], _WITHOUT_GRAPH)
-    return near or ([parts[0]] if only and not _plain(parts[0]) else [])
+    rest = [part for part in parts if not _plain(part)]
+    return near or (rest if len(rest) == 1 and not isinstance(rest[0], _WITHOUT_GRAPH) else [])
 
 
 def _parts(display: ast.expr) -> list[ast.expr]:

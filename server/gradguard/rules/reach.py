@@ -7,7 +7,9 @@ import re
 
 from gradguard.findings import Applicability, FixPlan
 from gradguard.rules.blocks import settled
+from gradguard.rules.inference import stays_inside
 from gradguard.rules.model import Context
+from gradguard.tape.domain import Place
 from gradguard.tape.events import UnusedGraph
 
 _EVALUATES = re.compile(
@@ -16,6 +18,7 @@ _EVALUATES = re.compile(
 _DIFFERENTIATES = frozenset({"backward", "grad", "step", "requires_grad_"})
 _WRAPPED = (ast.For, ast.While, ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 TITLE = "Run it under `torch.no_grad()`"
+INFERENCE = "Run it under `torch.inference_mode()`"
 
 
 def without_grad(context: Context, event: UnusedGraph) -> list[FixPlan]:
@@ -30,7 +33,10 @@ def without_grad(context: Context, event: UnusedGraph) -> list[FixPlan]:
     safe = settled(context, Applicability.SAFE if sure else Applicability.UNSAFE)
     functions = [node for node in around if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
     if functions and functions[-1] in quiet and _EVALUATES.search(functions[-1].name.lower()):
-        return context.plan("decorate", TITLE, safe, functions[-1], place)
+        return [
+            *context.plan("decorate", TITLE, safe, functions[-1], place),
+            *_without_versions(context, safe, functions[-1], place),
+        ]
     within = around[around.index(functions[-1]) + 1 :] if functions else around
     loops = [node for node in within if isinstance(node, (ast.For, ast.While)) and node in quiet]
     chosen = loops[0] if loops else around[-1] if around else None
@@ -41,7 +47,19 @@ def without_grad(context: Context, event: UnusedGraph) -> list[FixPlan]:
         isinstance(node, (ast.For, ast.While)) and _differentiates(node) for node in within
     )
     sure = chosen in quiet and not trains
-    return context.plan("no-grad", TITLE, safe if sure else Applicability.UNSAFE, chosen, place)
+    safe = safe if sure else Applicability.UNSAFE
+    plans = context.plan("no-grad", TITLE, safe, chosen, place)
+    return [*plans, *_without_versions(context, safe, chosen, place)] if sure else plans
+
+
+def _without_versions(
+    context: Context, applicability: Applicability, chosen: ast.stmt, place: Place
+) -> list[FixPlan]:
+    """`torch.inference_mode()`, which also saves the counting of writes, where no tensor gets out of it."""
+    trees = [source.tree for source in context.analysis.sources.values()]
+    if not stays_inside(trees, context.analysis.sources[place.path].tree, chosen):
+        return []
+    return context.plan("inference-mode", INFERENCE, applicability, chosen, place)
 
 
 def _around(tree: ast.Module, node: ast.AST) -> list[ast.stmt]:

@@ -134,13 +134,15 @@ def guardable(source: Source, span: Span) -> tuple[str, list[ast.stmt]] | None:
     chosen = _skipped(loop.body, index)
     if not chosen or not all(alone(source, loop.body, index + at) for at in range(len(chosen))):
         return None
+    if not all(map(_reports, chosen)):
+        return None
     return step, chosen
 
 
 def _skipped(body: Block, index: int) -> Block:
     statement = body[index]
     if isinstance(statement, ast.Expr):
-        return [statement] if _reports(statement) else []
+        return [statement]
     if not isinstance(statement, ast.Assign) or not all(isinstance(t, ast.Name) for t in statement.targets):
         return []
     names = {target.id for target in statement.targets if isinstance(target, ast.Name)}
@@ -150,10 +152,10 @@ def _skipped(body: Block, index: int) -> Block:
     if any(i < index for i in users):
         return []
     chosen = body[index : max([index, *users]) + 1]
-    return chosen if all(isinstance(one, ast.Expr) and _reports(one) for one in chosen[1:]) else []
+    return chosen if all(isinstance(one, ast.Expr) for one in chosen[1:]) else []
 
 
-def _reports(statement: ast.Expr) -> bool:
+def _reports(statement: ast.stmt) -> bool:
     """Whether a statement may be left out without another course of training, as far as its names say."""
     calls = [part.func for part in ast.walk(statement) if isinstance(part, ast.Call)]
     methods = [func.attr for func in calls if isinstance(func, ast.Attribute)]

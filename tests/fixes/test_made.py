@@ -1,0 +1,175 @@
+"""Whatever is offered can be made: each fix of every program at hand changes it, and what it makes of it parses."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gradguard.check.api import check
+from gradguard.check.catalogue import catalogue
+from gradguard.check.settings import Level, Settings
+from gradguard.findings import FixPlan
+from gradguard.fixes.api import edits
+from gradguard.fixes.edit import applied
+from gradguard.source.text import Source
+from tests.rules.pages import english
+from tests.rules.pages import read as read_page
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+FOLDERS = sorted(path.name for path in FIXTURES.iterdir() if path.is_dir())
+EVERYTHING = dataclasses.replace(
+    Settings(), levels=tuple((rule.code, Level.WARNING) for rule in catalogue().rules if not rule.on)
+)
+
+
+def offered(text: str) -> Iterator[tuple[Source, FixPlan]]:
+    source = Source("program.py", text)
+    for finding in check(source, EVERYTHING).findings:
+        for plan in finding.fixes:
+            yield source, plan
+
+
+def unmade(text: str) -> list[FixPlan]:
+    """Plans of a program that come to nothing."""
+    found = []
+    for source, plan in offered(text):
+        after = applied(source, edits(plan, source) or ())
+        if after == text:
+            found.append(plan)
+        else:
+            ast.parse(after)
+    return found
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_in_fixtures(folder: str) -> None:
+    programs = {path: path.read_bytes().decode() for path in (FIXTURES / folder).rglob("*.py")}
+    assert programs
+    found = {str(path.relative_to(FIXTURES)): unmade(text) for path, text in programs.items()}
+    assert {path: plans for path, plans in found.items() if plans} == {}
+
+
+def test_in_facts() -> None:
+    lines = [json.loads(line) for line in (FIXTURES / "facts.jsonl").read_text("utf-8").splitlines()]
+    prelude = lines[0]["prelude"]
+    found = {line["code"]: unmade(prelude + line["code"]) for line in lines[1:]}
+    assert {code: plans for code, plans in found.items() if plans} == {}
+
+
+def test_on_pages() -> None:
+    pages = [read_page(path) for path in english()]
+    programs = [code for page in pages for part in ("Example", "Use instead") for code in page.programs(part)]
+    assert sum(1 for code in programs for _ in offered(code)) > 30
+    assert {code: plans for code in programs if (plans := unmade(code))} == {}
+
+
+HEAD = """import logging
+import torch
+from torch import nn
+
+log = logging.getLogger()
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+net = nn.Linear(3, 1).to(device)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+total, kept, rows = 0.0, [], []
+for epoch in range(2):
+    for step in range(3):
+        loss = net(torch.rand(2, 3, device=device)).pow(2).mean()
+        opt.zero_grad(); loss.backward(); opt.step()
+        {line}
+"""
+LINES = {
+    "kept[-1:] = [loss.item()]": set(),
+    "kept.append(loss.item())": {"guard-read"},
+    "rows = kept.append((step, loss.item()))": {"guard-read"},
+    "total += loss.item(); total += 1": {"item-after-loop"},
+    "total += loss.item() if step else 0": {"item-after-loop"},
+    "total -= loss.item()": set(),
+    "print(loss.item()); opt.step()": set(),
+    "opt.step(lambda: loss.item())": set(),
+    "total = torch.zeros(()).fill_(loss.item())": set(),
+    "value = loss.item(); print(value)": set(),
+    "if step: print(loss.item())": set(),
+    "log.info(f'{loss}')": {"log-lazily"},
+    "log.info(f'{loss}', extra={})": set(),
+    "log.info(f'{loss:>8}')": set(),
+    "log.info(f'{loss!r}')": set(),
+    "log.info(f'{loss=}')": set(),
+    "log.info(f'{loss}' f\"{step}\")": set(),
+    "log.info(f'{loss}' 'and more')": set(),
+    "log.info('now ' + f'{loss}')": set(),
+    "print(f'{loss}')": set(),
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_what_a_read_is_offered(line: str) -> None:
+    """Only what its line allows, and that is made."""
+    text = HEAD.format(line=line)
+    plans = [plan for _, plan in offered(text)]
+    assert {plan.kind for plan in plans} == LINES[line]
+    assert unmade(text) == []
+
+
+KEPT = {
+    "kept.append({'loss': loss})": "kept.append({'loss': loss.detach()})",
+    "kept.append(loss if step else None)": "kept.append(loss.detach() if step else None)",
+    "kept.append((step, f'{step}', loss))": "kept.append((step, f'{step}', loss.detach()))",
+    "kept.append([float(step), loss * 2])": "kept.append([float(step), (loss * 2).detach()])",
+    "kept: list = kept + [loss]": "kept: list = kept + [loss.detach()]",
+    "result = {'loss': loss}; kept.append(result)": None,
+    "kept.append(dict(loss=loss))": None,
+    "kept.append([each for each in [loss]])": None,
+    "kept.append(lambda: loss)": None,
+}
+
+
+@pytest.mark.parametrize("line", KEPT)
+def test_what_a_kept_value_is_offered(line: str) -> None:
+    """The tensor is detached where the statement names it, and nothing is offered where it does not."""
+    text = HEAD.format(line=line)
+    made = [
+        applied(source, edits(plan, source) or ())
+        for source, plan in offered(text)
+        if plan.kind == "detach-kept"
+    ]
+    wanted = KEPT[line]
+    assert made == ([] if wanted is None else [HEAD.format(line=wanted)])
+
+
+GRAPH = "import torch\nx = torch.rand(3, requires_grad=True)\nh = x.exp()\na, b = h.sum(), h.mean()\n"
+NOT_OFFERED = {
+    "a backward that may not run": (
+        "sum-backwards",
+        GRAPH + "if x.sum() > 0:\n    a.backward()\nb.backward()\n",
+    ),
+    "a backward of its own in a loop": (
+        "sum-backwards",
+        GRAPH + "for i in range(1):\n    a.backward()\nb.backward()\n",
+    ),
+    "on one line": ("sum-backwards", GRAPH + "a.backward(); b.backward()\n"),
+    "with a gradient": ("sum-backwards", GRAPH + "a.backward(torch.ones(()))\nb.backward()\n"),
+    "a flag that comes with others": (
+        "drop-retain-graph",
+        GRAPH + "options = {'retain_graph': True}\na.backward(**options)\n",
+    ),
+    "no flag, a graph of gradients": ("drop-retain-graph", GRAPH + "a.backward(create_graph=True)\n"),
+    "a write in a loop before the backward": (
+        "move-after",
+        GRAPH + "for i in range(2):\n    h += 1\na.backward()\nh.sum().backward()\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOT_OFFERED)
+def test_what_is_not_offered(name: str) -> None:
+    kind, text = NOT_OFFERED[name]
+    found = check(Source("program.py", text), EVERYTHING).findings
+    assert found
+    assert kind not in {plan.kind for finding in found for plan in finding.fixes}
+    assert unmade(text) == []
