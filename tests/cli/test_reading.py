@@ -70,6 +70,26 @@ def test_replacing_keeps_the_mode_and_leaves_nothing_behind(tmp_path: Path) -> N
     assert os.listdir(tmp_path) == ["a.py"]
 
 
+def test_a_file_that_is_not_to_be_written_stays(tmp_path: Path) -> None:
+    """Its folder would let another file take its place."""
+    file = tmp_path / "a.py"
+    file.write_bytes(b"old")
+    file.chmod(0o444)
+    with pytest.raises(PermissionError, match="read-only"):
+        replace_file(file, b"new")
+    assert file.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["a.py"]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may give files away")
+def test_replacing_keeps_the_owner(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_bytes(b"old")
+    os.chown(file, 1234, 4321)
+    replace_file(file, b"new")
+    assert (file.stat().st_uid, file.stat().st_gid) == (1234, 4321)
+
+
 def test_replacing_follows_a_link(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_bytes(b"old")

@@ -195,6 +195,8 @@ class _Fixing:
                 fix.write(job.path, fixed)
         except (Unreadable, Undecodable) as error:
             return replace(checked, troubles=(*checked.troubles, Trouble(job.path, str(error))))
+        except BrokenPipeError:
+            raise
         except Exception as error:
             # A fault in the fix of one file must not keep the others from being fixed.
             trouble = Trouble(job.path, f"not fixed: internal error {type(error).__name__}: {error}")

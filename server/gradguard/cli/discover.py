@@ -43,6 +43,8 @@ def discover(paths: Sequence[str], settings_of: SettingsOf) -> list[Target]:
     found: dict[Path, Target] = {}
     for text in paths:
         path = Path(os.path.abspath(text))
+        if path.suffix == ".ipynb":
+            raise NoSuchPath(f"{text}: notebooks are checked in the editor; this reads Python files")
         if path.is_file():
             found[path] = Target(path, named=True)
         elif path.is_dir():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -45,19 +47,23 @@ def read_or_none(path: str) -> str | None:
 def replace_file(path: Path, data: bytes) -> None:
     """Put bytes in the place of a file at once: a reader sees the old or the new, never a part.
 
-    Keeps the mode, and follows a symbolic link to the file it names. Raises OSError.
+    Keeps mode and owner, and follows a symbolic link to the file it names. Raises OSError, also for a file that
+    is not to be written: its folder would let another take its place.
     """
     target = path.resolve()
+    known = target.stat() if target.exists() else None
+    if known is not None and not (known.st_mode & 0o222 and os.access(target, os.W_OK)):
+        raise PermissionError(errno.EACCES, "it is read-only", str(target))
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
-            os.chmod(name, target.stat().st_mode & 0o7777)
-        else:
-            os.chmod(name, 0o666 & ~_umask())
+        if known is not None and hasattr(os, "chown"):
+            with contextlib.suppress(OSError):  # only root may give files away
+                os.chown(name, known.st_uid, known.st_gid)
+        os.chmod(name, known.st_mode & 0o7777 if known is not None else 0o666 & ~_umask())
         os.replace(name, target)
     except BaseException:
         Path(name).unlink(missing_ok=True)

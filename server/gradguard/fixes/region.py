@@ -43,7 +43,10 @@ class Region:
         self._plain = source.lines
         if self._feeds:
             self._plain = LineIndex(source.text[: start + len(self._bom)] + text + source.text[end:])
-        newline = source.lines.line_end
+        # Lines that end in nothing but carriage returns are read as others are: libcst drops the last of them.
+        self._returns = source.lines.line_end == "\r" and "\n" not in text
+        text = text.replace("\r", "\n") if self._returns else text
+        newline = "\n" if self._returns else source.lines.line_end
         indented = text[:1] in " \t"
         self._head = f"if 1:{newline}" if indented else ""
         config = cst.PartialParserConfig(default_newline=newline, default_indent=self.indent)
@@ -173,7 +176,10 @@ class Region:
         if not code.startswith(self._head):
             return None
         start, end = self._plain.start(self.first), self._plain.start(self.last + 1)
-        made = changes(self._plain, start, end, self._bom + code[len(self._head) :])
+        code = code[len(self._head) :]
+        made = changes(
+            self._plain, start, end, self._bom + (code.replace("\n", "\r") if self._returns else code)
+        )
         return tuple(Edit(self._in_the_file(edit.span), edit.replacement) for edit in made) or None
 
     def _in_the_file(self, span: Span) -> Span:

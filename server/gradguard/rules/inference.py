@@ -104,9 +104,9 @@ class _Numbers:
             elif isinstance(node, (ast.For, ast.AsyncFor)):
                 self._bind_loop(node)
             elif isinstance(node, (ast.comprehension, ast.withitem)):
-                target = node.target if isinstance(node, ast.comprehension) else node.optional_vars
-                if target is not None:
-                    self._bind(target, None)
+                bound = node.target if isinstance(node, ast.comprehension) else node.optional_vars
+                if bound is not None:
+                    self._bind(bound, None)
             elif isinstance(node, ast.arg):
                 self.values.setdefault(node.arg, []).append(None)
             elif (
