@@ -165,6 +165,28 @@ NOT_OFFERED = {
     ),
 }
 
+ARGUMENTS = {
+    "p.mul_(2).add_(1)": "p = p.mul(2).add(1)",
+    "p.add_(1)": "p = p.add(1)",
+    "p[0].add_(1)": "p = p.clone()\n    p[0].add_(1)",
+    "p[0] += 1": "p = p.clone()\n    p[0] += 1",
+    "(p * 1).view(-1)[:2].add_(1)": "",
+    "fill(p.view(-1)[0])": "",
+    "torch.relu_(p)": "p = torch.relu(p)",
+}
+
+
+@pytest.mark.parametrize("line", ARGUMENTS)
+def test_writes_to_arguments(line: str) -> None:
+    """Only a write in sight, and only where its target can be bound anew."""
+    text = (
+        f"import torch\ndef fill(q):\n    q.zero_()\n\ndef step(p: torch.Tensor):\n    {line}\n    return p\n"
+    )
+    made = [
+        applied(source, edits(plan, source) or ()) for source, plan in offered(text) if plan.span.line == 6
+    ]
+    assert set(made) == ({text.replace(line, ARGUMENTS[line])} if ARGUMENTS[line] else set())
+
 
 @pytest.mark.parametrize("name", NOT_OFFERED)
 def test_what_is_not_offered(name: str) -> None:

@@ -79,16 +79,33 @@ def rewritten(context: Context, write: WriteFact, *, known: bool = True) -> list
 def made_anew(context: Context, place: Place, text: str, kind: str = "") -> list[FixPlan]:
     """A new tensor for a write that others are meant to see: unsafe. `kind`: another plan than the usual ones."""
     node = place.node
-    if isinstance(node, (ast.Call, ast.AugAssign)) and "…" not in text:
-        title = f"Write {quoted(text)} out of place"
-        return context.plan(kind or "out-of-place", title, Applicability.UNSAFE, node, place, name=text)
-    target = node.targets[0] if isinstance(node, ast.Assign) else None
-    if not isinstance(target, ast.Subscript):
+    if isinstance(node, ast.Assign):
+        target: ast.expr | None = node.targets[0]
+    elif isinstance(node, ast.AugAssign) or (isinstance(node, ast.Call) and _says_it_writes(node)):
+        target = _receiver(ast.parse(text, mode="eval").body) if text and "…" not in text else None
+    else:
+        target = None
+    part = isinstance(target, ast.Subscript)
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    if not isinstance(target, (ast.Name, ast.Attribute)) or (isinstance(node, ast.Assign) and not part):
         return []
-    name = ast.unparse(target.value)
-    return context.plan(
-        "clone-before", f"Clone {quoted(name)} before the write", Applicability.UNSAFE, node, place, name=name
-    )
+    name = ast.unparse(target)
+    if part:
+        title = f"Clone {quoted(name)} before the write"
+        return context.plan("clone-before", title, Applicability.UNSAFE, node, place, name=name)
+    if kind and not isinstance(target, ast.Name):
+        return []
+    title = f"Write {quoted(name)} out of place"
+    return context.plan(kind or "out-of-place", title, Applicability.UNSAFE, node, place, name=name)
+
+
+def _says_it_writes(call: ast.Call) -> bool:
+    """Whether the call itself is the write: `add_`, `out=`, `inplace=True`; not a function that makes it."""
+    name = ast.unparse(call.func).rpartition(".")[2]
+    flags = any(keyword.arg in ("out", "inplace") for keyword in call.keywords)
+    given = any(isinstance(arg, ast.Constant) and arg.value is True for arg in call.args)
+    return flags or given or (name.endswith("_") and not name.startswith("_"))
 
 
 def copied(context: Context, write: WriteFact) -> list[FixPlan]:
