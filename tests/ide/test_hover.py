@@ -48,9 +48,7 @@ def found() -> Analysis:
 def said(found: Analysis, text: str, inside: int = 0) -> str:
     """The hover on the first occurrence of a text, empty where there is none."""
     line, column = found.source.lines.position(TEXT.index(text) + inside)
-    wish = hover.wish(found, line, column)
-    known = facts(found, EMPTY, lambda: False, wish.within) if wish else None
-    shown = hover.hover(found, found.findings, line, column, Wording("en"), known)
+    shown = hover.hover(found, found.findings, line, column, Wording("en"), facts(found))
     return shown.text if shown else ""
 
 

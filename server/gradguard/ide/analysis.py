@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -73,7 +72,7 @@ def analyse(
         from gradguard.tape import analyse as run
 
         version = None if settings.torch == "auto" else settings.torch
-        tape = run(source, table.load(version), workspace, before.tape if before else None)
+        tape = run(source, table.load(version), workspace, before.tape if before else None, noting=True)
         seen.append(tape)
         return registry.findings(tape), tape.limits
 
@@ -81,18 +80,10 @@ def analyse(
     return Outcome(report, seen[-1] if seen else None)
 
 
-def facts(
-    found: Analysis, workspace: Workspace, cancelled: Callable[[], bool], only: ast.AST | None = None
-) -> Facts | None:
-    """What the tape knows of the tensors of a program, or of one function; None when nobody wants it any more."""
-    from gradguard.ops import table
-    from gradguard.tape import facts as tape
-
-    version = None if found.settings.torch == "auto" else found.settings.torch
-    try:
-        return tape.facts(found.source, table.load(version), workspace, cancelled, only)
-    except tape.Cancelled:
-        return None
+def facts(found: Analysis) -> Facts | None:
+    """What the tape knows of the tensors of a program; None where there is no tape."""
+    tape = found.outcome.tape
+    return tape.facts if tape is not None else None
 
 
 def analysis(

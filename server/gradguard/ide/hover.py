@@ -5,7 +5,6 @@ Markdown with a short first line. A finding comes first, what the op or variable
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -62,22 +61,6 @@ def hover(
     if not parts or span is None:
         return None
     return Hover(RULE.join(parts), span)
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """Facts that a hover would use. `within`: the outermost function around it, or the file's tree."""
-
-    within: ast.AST
-
-
-def wish(analysis: Analysis, line: int, column: int) -> Wish | None:
-    """The facts that a hover at a position would use; None where it needs none."""
-    at = nodes.at(analysis.source, line, column)
-    if at is None or not isinstance(at.node, ast.Name) or at.node.id in nodes.imports(analysis.source.tree):
-        return None
-    functions = (node for node in at.path if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
-    return Wish(next(functions, analysis.source.tree))
 
 
 def covers(span: Span, line: int, column: int) -> bool:

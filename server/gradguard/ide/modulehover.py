@@ -55,19 +55,38 @@ def _made(node: ast.AST, at: At, tree: ast.Module) -> ast.Call | None:
     wanted = ast.unparse(node)
     owner = next((each for each in reversed(at.path) if isinstance(each, ast.ClassDef)), None)
     within = owner if owner is not None and wanted.startswith("self.") else tree
-    calls = [value for target, value in _bindings(within) if target == wanted]
+    last = _last(node)
+    calls = [
+        value
+        for target, value in _bindings(within)
+        if _last(target) == last and ast.unparse(target) == wanted
+    ]
     first = calls[0] if calls else None
     return first if len(calls) == 1 and isinstance(first, ast.Call) else None
 
 
-def _bindings(within: ast.Module | ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
-    for statement in statements(within):
+def _last(target: ast.expr) -> str:
+    return target.id if isinstance(target, ast.Name) else getattr(target, "attr", "")
+
+
+def _bindings(within: ast.Module | ast.ClassDef) -> Iterator[tuple[ast.expr, ast.expr]]:
+    for outer in within.body:
+        # Remembered on the statement, which lives as long as its text stays.
+        known: tuple[tuple[ast.expr, ast.expr], ...] | None = getattr(outer, "_gradguard_bindings", None)
+        if known is None:
+            known = tuple(_bound_in(outer))
+            outer._gradguard_bindings = known  # type: ignore[attr-defined]
+        yield from known
+
+
+def _bound_in(outer: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
+    for statement in statements(ast.Module([outer], [])):
         if isinstance(statement, ast.Assign):
             for target in statement.targets:
                 if isinstance(target, (ast.Name, ast.Attribute)):
-                    yield ast.unparse(target), statement.value
+                    yield target, statement.value
         elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
-            yield ast.unparse(statement.target), statement.value
+            yield statement.target, statement.value
 
 
 def _points(row: ModuleRow, names: dict[str, str], inplace: bool, wording: Wording) -> list[str]:

@@ -8,6 +8,7 @@ from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcContentModified
 
 from gradguard.ide import hints, hover, lenses
+from gradguard.ide.analysis import facts
 from gradguard.lsp import actions
 from gradguard.lsp.snapshot import range_of
 
@@ -21,8 +22,6 @@ PATIENCE = 5.0
 """Seconds that a request waits for the analysis of the text it is about."""
 LONG_PATIENCE = 60.0
 """The same for what the client shows whenever it comes, and does not ask for again."""
-FACTS_PATIENCE = 2.0
-"""Seconds that a hover on a variable waits for its tape. Other hovers do not need it."""
 
 
 def register(server: Server) -> None:
@@ -38,13 +37,7 @@ def register(server: Server) -> None:
         if place is None:
             return None
         shown = server.session.findings(program)
-        facts = program.facts if program.facts_for == snapshot.stamp else None
-        wish = hover.wish(analysis, *place) if facts is None and analysis.settings.hover else None
-        if wish is not None:
-            facts = await server.session.facts(program, FACTS_PATIENCE, wish.within)
-            if program.of is not snapshot:
-                raise JsonRpcContentModified("the text changed")
-        found = hover.hover(analysis, shown, *place, server.wording, facts)
+        found = hover.hover(analysis, shown, *place, server.wording, facts(analysis))
         if found is None:
             return None
         kind = lsp.MarkupKind.Markdown if server.session.client.markdown else lsp.MarkupKind.PlainText
@@ -74,11 +67,11 @@ def register(server: Server) -> None:
         _, snapshot, analysis = ready
         uri, encoding = params.text_document.uri, server.session.encoding
         wanted = snapshot.span(uri, params.range, encoding)
-        facts = await server.session.facts(ready[0], LONG_PATIENCE)
-        if wanted is None or facts is None or ready[0].of is not snapshot:
+        known = facts(analysis)
+        if wanted is None or known is None:
             return None
         out = []
-        for hint in hints.hints(analysis, facts, server.session.findings(ready[0]), wanted, server.wording):
+        for hint in hints.hints(analysis, known, server.session.findings(ready[0]), wanted, server.wording):
             location = snapshot.location(hint.span, encoding)
             if location.uri == uri:
                 tooltip = lsp.MarkupContent(lsp.MarkupKind.Markdown, hint.tooltip) if hint.tooltip else None
@@ -94,12 +87,12 @@ def register(server: Server) -> None:
         ready = await answer(server, params.text_document.uri)
         if ready is None or not ready[2].settings.code_lens:
             return None
-        program, snapshot, analysis = ready
-        facts = await server.session.facts(program, LONG_PATIENCE)
-        if facts is None or program.of is not snapshot:
+        _, snapshot, analysis = ready
+        known = facts(analysis)
+        if known is None:
             return None
         out = []
-        for lens in lenses.lenses(analysis, facts, server.wording):
+        for lens in lenses.lenses(analysis, known, server.wording):
             location = snapshot.location(lens.span, server.session.encoding)
             if location.uri == params.text_document.uri:
                 out.append(

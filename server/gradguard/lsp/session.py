@@ -7,7 +7,6 @@ if no newer stamp was given in the meantime.
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import gc
 import importlib
@@ -16,7 +15,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from lsprotocol import types as lsp
 
@@ -24,7 +23,7 @@ from gradguard.check.settings import DEFAULTS
 from gradguard.check.workspace import EMPTY
 from gradguard.findings import Finding, Span
 from gradguard.ide.actions import Change, Offer, every, in_place
-from gradguard.ide.analysis import Analyser, Analysis, analysis, facts
+from gradguard.ide.analysis import Analyser, Analysis, analysis
 from gradguard.ide.fixall import Cell
 from gradguard.ide.wording import Wording
 from gradguard.lsp.client import Client
@@ -35,9 +34,6 @@ from gradguard.lsp.observed import Observed
 from gradguard.lsp.snapshot import Snapshot, of_cells, of_document
 from gradguard.lsp.worker import Urgency, Worker
 from gradguard.source.text import Source
-
-if TYPE_CHECKING:
-    from gradguard.tape.facts import Facts
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -63,12 +59,6 @@ class Program:
     seen: dict[str, str | None] = field(default_factory=dict)
     """Texts of other files that the answer rests on."""
     waiters: list[asyncio.Future[None]] = field(default_factory=list)
-    facts: Facts | None = None
-    facts_for: int = -1
-    """Stamp of the version that `facts` are for; they are worked out when somebody looks."""
-    parts: dict[ast.AST, Facts] = field(default_factory=dict)
-    """Facts of single functions, for the version that `parts_for` is the stamp of."""
-    parts_for: int = -1
     saved: bool = True
     """Opened or saved since the last edit."""
     shown: set[str] = field(default_factory=set)
@@ -106,7 +96,6 @@ class Session:
         self._program_of: dict[str, str] = {}
         self._stamps = itertools.count(1)
         self._configured = False
-        self._facts_waiters: dict[str, list[asyncio.Future[Facts | None]]] = {}
         self._worker: Worker | None = None
         self._latest: dict[str, Analysis] = {}
         """Touched by the worker's thread: what the next version of a program builds on."""
@@ -265,49 +254,6 @@ class Session:
                 await asyncio.wait_for(waiter, max(end - time.monotonic(), 0.001))
             except asyncio.TimeoutError:
                 return None
-
-    async def facts(self, program: Program, patience: float, only: ast.AST | None = None) -> Facts | None:
-        """What the tape knows of a program's tensors, or, sooner, of those in one function.
-
-        None when that takes longer than `patience` (seconds) or the text changed.
-        """
-        snapshot, found, force = program.of, program.analysis, program.force
-        if snapshot is None or found is None or force is None or not program.fresh:
-            return None
-        if program.facts_for == snapshot.stamp:
-            return program.facts
-        if only is not None and program.parts_for == snapshot.stamp and only in program.parts:
-            return program.parts[only]
-        buffers, roots, stamp = self.buffers(), source_roots(force), snapshot.stamp
-        result: asyncio.Future[Facts | None] = asyncio.get_running_loop().create_future()
-        key = f"facts:{program.key}:{id(only)}"
-        self._facts_waiters.setdefault(key, []).append(result)
-
-        def work() -> Facts | None:
-            view = View(self.disk, buffers, roots)
-            return facts(found, view, lambda: program.snapshot.stamp != stamp, only)
-
-        def done(value: Facts | None) -> None:
-            if value is not None and program.snapshot.stamp == stamp:
-                if only is None:
-                    program.facts, program.facts_for = value, stamp
-                else:
-                    if program.parts_for != stamp:
-                        program.parts, program.parts_for = {}, stamp
-                    program.parts[only] = value
-            for waiter in self._facts_waiters.pop(key, ()):
-                if not waiter.done():
-                    waiter.set_result(value if program.snapshot.stamp == stamp else None)
-
-        def failed(error: BaseException) -> None:
-            log.error("no facts for %s: %r", snapshot.path, error)
-            done(None)
-
-        self.worker.submit(key, work, done, failed, Urgency.DEPENDENT)
-        try:
-            return await asyncio.wait_for(result, patience)
-        except asyncio.TimeoutError:
-            return None
 
     async def fixed(self, program: Program, snapshot: Snapshot, cell: Cell) -> tuple[Change, ...] | None:
         """The edits that make every safe fix in a cell of a program; None where there are none or the text changed."""

@@ -43,7 +43,7 @@ def get(run: Run, frame: Frame, owner: Value, name: str, node: ast.Attribute) ->
     if isinstance(owner, Tensor):
         value = tensors.attribute(run, frame, owner, name, node)
         if run.trace is not None and isinstance(value, Tensor):
-            run.trace[node] = value
+            run.trace.read(node, value)
         return value
     if isinstance(owner, ModuleV):
         return imports.member(run, owner.namespace, name)
@@ -108,7 +108,7 @@ def instance_get(run: Run, frame: Frame, owner: Instance, name: str, node: ast.A
     if name in owner.attributes:
         value = owner.attributes[name]
         if run.trace is not None and isinstance(value, Tensor):
-            run.trace[node] = value
+            run.trace.read(node, value)
         return value
     found = class_lookup(owner.cls, name)
     if found is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from gradguard.source.blocks import touching
 from gradguard.source.text import Source
 
 _ACCELERATOR = re.compile(
@@ -14,28 +15,25 @@ _ACCELERATOR = re.compile(
 
 def named_devices(source: Source) -> frozenset[str]:
     """`accelerator` where the code names one; what comments and docstrings say of devices is for readers."""
-    prose: list[range] | None = None
     for found in _ACCELERATOR.finditer(source.text):
         start = source.text.rfind("\n", 0, found.start()) + 1
         if "#" in source.text[start : found.start()]:
             continue
-        if prose is None:
-            prose = _docstrings(source.tree)
-        line = source.text.count("\n", 0, found.start()) + 1
-        if not any(line in lines for lines in prose):
+        if not _in_docstring(source.tree, source.text.count("\n", 0, found.start()) + 1):
             return frozenset({"accelerator"})
     return frozenset()
 
 
-def _docstrings(tree: ast.Module) -> list[range]:
-    """Lines of strings that are statements of their own."""
-    lines: list[range] = []
+def _in_docstring(tree: ast.Module, line: int) -> bool:
+    """Whether a line belongs to a string that is a statement of its own."""
     waiting: list[list[ast.stmt]] = [tree.body]
     while waiting:
-        for statement in waiting.pop():
+        block = waiting.pop()
+        for index in touching(block, line, line):
+            statement = block[index]
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
                 if isinstance(statement.value.value, str):
-                    lines.append(range(statement.lineno, (statement.end_lineno or statement.lineno) + 1))
+                    return True
             elif isinstance(body := getattr(statement, "body", None), list):
                 waiting.append(body)
-    return lines
+    return False

@@ -23,6 +23,7 @@ from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.events import (
     Event,
 )
+from gradguard.tape.facts import Facts, Notes
 from gradguard.tape.frame import Frame, Globals, Namespace
 from gradguard.tape.holders import NOBODY, Sharing
 from gradguard.tape.lib import autograd, torchlib
@@ -69,6 +70,11 @@ class Analysis:
     table: Table | None = None
     definitions: Definitions | None = None
 
+    @property
+    def facts(self) -> Facts:
+        """What was noted at each place; empty where nothing was to be noted."""
+        return Facts.merged(one.facts for one in self.records.values() if one.facts is not None)
+
     def span(self, place: Place) -> Span:
         """Where a place is, in code points from 1."""
         return self.sources[place.path].span(place.node)
@@ -88,6 +94,7 @@ class Record:
     """Globals of the file whose values it asked for."""
     steps: int = 0
     """What it took."""
+    facts: Facts | None = None
 
 
 @dataclass(slots=True)
@@ -131,6 +138,7 @@ class Work:
     table: Table
     files: Files
     sources: dict[str, Source]
+    noting: bool = False
     definitions: Definitions | None = None
     library: Run | None = None
     """The run that made them, and that loads imported modules for all entries that are functions."""
@@ -164,13 +172,16 @@ class Work:
             self.fresh.clear()
 
 
-def analyse(source: Source, table: Table, files: Files, previous: Analysis | None = None) -> Analysis:
+def analyse(
+    source: Source, table: Table, files: Files, previous: Analysis | None = None, *, noting: bool = False
+) -> Analysis:
     """Run every entry of a file. Raises nothing: a fault in one entry becomes a limit.
 
     previous: the analysis of an earlier version of the same file; entries all of whose code is still there (the
     very same nodes, as `Source` keeps them) are taken from it. The answer is that of a run without it.
+    noting: note what was so at each place, see `Analysis.facts`.
     """
-    work = Work(source, table, files, {source.path: source})
+    work = Work(source, table, files, {source.path: source}, noting)
     whole = reuse.surroundings(source.tree.body)
     around = reuse.surroundings([statement for statement in source.tree.body if _defines(statement)])
     present = reuse.functions_of(source.tree)
@@ -191,7 +202,7 @@ def analyse(source: Source, table: Table, files: Files, previous: Analysis | Non
 
     def take(key: object, node: ast.AST, body: Callable[[Run], None]) -> Record:
         known = old.get(key)
-        if known is not None and not known.entered <= present:
+        if known is not None and not (known.entered <= present and (known.facts is not None or not noting)):
             known = None
         if key == "script":
             known = known if previous is not None and same and previous.whole == whole else None
@@ -261,6 +272,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
     sharing: dict[ast.AST, Sharing] = {}
     needed: set[ast.AST] = set()
     read: set[str] = set()
+    notes = Notes() if work.noting else None
 
     def limit(message: str) -> None:
         limits[_limit(work, node, message)] = None
@@ -269,6 +281,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
     while queue and len(paths) < MAX_PATHS and (not paths or budget[0] > steps // 2):
         oracle = Oracle(queue.pop(0))
         run = Run(work.table, oracle, budget, work, home=work.file.path, import_budget=import_budget)
+        run.trace = notes
         survived = True
         try:
             body(run)
@@ -304,6 +317,8 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
                 needed.update(place.node for place in (recorded.place, *recorded.calls))
         needed |= lifetime.retained_in_use(run)
         paths.append(merging.Path(run.events, survived))
+        if notes is not None:
+            notes.path_ends(run.nodes)
         run.release()
         queue.extend(oracle.children())
         if len(paths) == 1:
@@ -317,6 +332,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
         frozenset(needed),
         frozenset(read),
         steps - max(budget[0], 0),
+        notes.facts if notes is not None else None,
     )
 
 

@@ -95,7 +95,7 @@ def _name(run: Run, frame: Frame, node: ast.Name) -> Value:
         kept, overwritten = run.stale_grads.pop(value.number)
         run.emit(GradientAlias(kept, False, node.id, overwritten))
     if run.trace is not None and isinstance(value, Tensor):
-        run.trace[node] = value
+        run.trace.read(node, value)
     return value
 
 

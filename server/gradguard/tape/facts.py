@@ -1,25 +1,19 @@
 """What the tape knows of the tensors at each place, for hovers, hints and lenses.
 
-An analysis keeps what went wrong; this keeps what was so. The entries of a file are run once more along one or
-a few paths each, with a note at every name that was read and every statement that bound one. That costs as much
-as an analysis without reuse, so it is asked for only when somebody looks.
+An analysis keeps what went wrong; for an editor it also notes what was so, at every name that was read and every
+statement that bound one, so that nobody who looks has to wait for another run.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from gradguard.ops.table import Table
-from gradguard.source.text import Source
-from gradguard.tape import entry, lifetime
-from gradguard.tape.domain import Place, Tensor, Tri
-from gradguard.tape.path import MAX_STEPS, BudgetExceeded, Oracle, PathEnd, PyRaise
-from gradguard.tape.run import Files, Run
+from gradguard.tape.domain import Node, Place, Saved, Tensor, Tri
 
-MAX_PATHS = 6
 MAX_FACTS = 20_000
+"""Facts of each kind that one entry notes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,103 +65,67 @@ class Facts:
     bound: dict[tuple[ast.AST, str], Fact] = field(default_factory=dict)
     walked: dict[ast.AST, Walked] = field(default_factory=dict)
 
-
-class Cancelled(BaseException):
-    """Nobody wants the facts any more. Not an Exception, so that nothing on the way takes it for a fault."""
-
-
-def facts(
-    source: Source,
-    table: Table,
-    files: Files,
-    cancelled: Callable[[], bool] = lambda: False,
-    only: ast.AST | None = None,
-) -> Facts:
-    """Run the entries of a file for their facts. A fault in one entry leaves it without facts.
-
-    cancelled: asked often; once it says yes, Cancelled is raised.
-    only: run nothing but this function, with symbolic arguments: quick, but its callers are not known. The file's
-    tree stands for its top level.
-    """
-    found = Facts()
-    work = entry.Work(source, table, files, {source.path: source})
-    entered: set[ast.AST] = set()
-    if only is None or only is source.tree:
-        entered = _explore(work, lambda run: entry.run_script(run, work), found, cancelled)
-    for name, owner, node in entry.functions_in(source.tree):
-        wanted = node is only if only is not None else node not in entered
-        if wanted and not entry.is_stub(node) and len(found.read) < MAX_FACTS:
-            entered |= _explore(work, entry.function_entry(work, name, owner), found, cancelled)
-    return found
+    @staticmethod
+    def merged(parts: Iterable[Facts]) -> Facts:
+        """The facts of several entries; of two about one place those of the earlier entry."""
+        made = Facts()
+        for part in reversed(list(parts)):
+            made.read.update(part.read)
+            made.bound.update(part.bound)
+            made.walked.update(part.walked)
+        return made
 
 
-class _Trace(dict[ast.AST, Tensor]):
-    """Notes each tensor as it was when its name was read, not as it became."""
+class Notes:
+    """Notes tensors along the paths of one entry. The first path that comes to a place counts."""
 
-    def __init__(self, cancelled: Callable[[], bool]) -> None:
-        super().__init__()
-        self._cancelled = cancelled
-        self.seen: dict[ast.AST, tuple[Tensor, Fact]] = {}
-        self.named: dict[tuple[ast.AST, str], tuple[Tensor, Fact]] = {}
+    __slots__ = ("_bound", "_read", "facts")
 
-    def __setitem__(self, node: ast.AST, tensor: Tensor) -> None:
-        if self._cancelled():
-            raise Cancelled
-        if node not in self.seen:
-            self.seen[node] = (tensor, _fact(tensor, getattr(node, "id", "")))
-        super().__setitem__(node, tensor)
+    def __init__(self) -> None:
+        self.facts = Facts()
+        self._read: dict[ast.AST, Tensor] = {}
+        self._bound: dict[tuple[ast.AST, str], Tensor] = {}
+
+    def read(self, node: ast.AST, tensor: Tensor) -> None:
+        """A name was read: the tensor is noted as it is now, not as it becomes."""
+        known = self.facts.read
+        if node not in known and len(known) < MAX_FACTS:
+            known[node] = _fact(tensor, getattr(node, "id", ""))
+            self._read[node] = tensor
 
     def bound(self, tensor: Tensor, place: Place, name: str) -> None:
         """A statement gave the tensor a name."""
-        if name and (place.node, name) not in self.named:
-            self.named[place.node, name] = (tensor, _fact(tensor, name))
+        known = self.facts.bound
+        key = (place.node, name)
+        if name and key not in known and len(known) < MAX_FACTS:
+            known[key] = _fact(tensor, name)
+            self._bound[key] = tensor
+
+    def path_ends(self, nodes: Iterable[Node]) -> None:
+        """Add what keeps the tensors that this path has noted."""
+        kept: dict[int, list[Saved]] = {}
+        walked: dict[ast.AST, tuple[Place, dict[tuple[ast.AST, str], Kept]]] = {}
+        for node in nodes:
+            for saved in node.saved:
+                kept.setdefault(id(saved.tensor.memory), []).append(saved)
+                if node.walked is not None:
+                    _, places = walked.setdefault(node.walked.node, (node.walked, {}))
+                    if (node.place.node, saved.role) not in places:
+                        places[node.place.node, saved.role] = _kept(saved)
+        for at, (place, places) in walked.items():
+            self.facts.walked.setdefault(at, Walked(place, tuple(places.values())))
+        for read, tensor in self._read.items():
+            if id(tensor.memory) in kept:
+                self.facts.read[read] = _with_kept(self.facts.read[read], kept[id(tensor.memory)])
+        for key, tensor in self._bound.items():
+            if id(tensor.memory) in kept:
+                self.facts.bound[key] = _with_kept(self.facts.bound[key], kept[id(tensor.memory)])
+        self._read.clear()
+        self._bound.clear()
 
 
-def _explore(
-    work: entry.Work, body: Callable[[Run], None], found: Facts, cancelled: Callable[[], bool]
-) -> set[ast.AST]:
-    queue: list[tuple[bool, ...]] = [()]
-    budget, import_budget = [MAX_STEPS], [MAX_STEPS]
-    entered: set[ast.AST] = set()
-    for _ in range(MAX_PATHS):
-        if not queue:
-            break
-        oracle = Oracle(queue.pop(0))
-        run = Run(work.table, oracle, budget, work, home=work.file.path, import_budget=import_budget)
-        trace = _Trace(cancelled)
-        run.trace, run.noted = trace, trace.bound
-        try:
-            body(run)
-            lifetime.finish(run)
-        except PathEnd:
-            lifetime.finish(run)
-        except (PyRaise, BudgetExceeded, RecursionError):
-            pass
-        except Exception:  # the analysis of the same code has told the fault
-            if entry.RERAISE:
-                raise
-        entered |= run.entered
-        _collect(run, trace, found)
-        queue.extend(oracle.children())
-    return entered
-
-
-def _collect(run: Run, trace: _Trace, found: Facts) -> None:
-    kept: dict[int, list[Kept]] = {}
-    walked: dict[ast.AST, tuple[Place, dict[tuple[ast.AST, str], Kept]]] = {}
-    for node in run.nodes:
-        for saved in node.saved:
-            one = Kept(node.op, node.place, saved.role, saved.version, saved.certain)
-            kept.setdefault(id(saved.tensor.memory), []).append(one)
-            if node.walked is not None:
-                _, places = walked.setdefault(node.walked.node, (node.walked, {}))
-                places.setdefault((node.place.node, saved.role), one)
-    for at, (place, places) in walked.items():
-        found.walked.setdefault(at, Walked(place, tuple(places.values())))
-    for read, (tensor, fact) in trace.seen.items():
-        found.read.setdefault(read, _with_kept(fact, kept.get(id(tensor.memory), ())))
-    for key, (tensor, fact) in trace.named.items():
-        found.bound.setdefault(key, _with_kept(fact, kept.get(id(tensor.memory), ())))
+def _kept(saved: Saved) -> Kept:
+    return Kept(saved.node.op, saved.node.place, saved.role, saved.version, saved.certain)
 
 
 def _fact(tensor: Tensor, name: str) -> Fact:
@@ -191,6 +149,6 @@ def _fact(tensor: Tensor, name: str) -> Fact:
     )
 
 
-def _with_kept(fact: Fact, kept: Iterable[Kept]) -> Fact:
-    distinct = {(each.place.node, each.role): each for each in kept}
-    return replace(fact, kept=tuple(distinct.values()))
+def _with_kept(fact: Fact, kept: Iterable[Saved]) -> Fact:
+    distinct = {(each.node.place.node, each.role): each for each in kept}
+    return replace(fact, kept=tuple(map(_kept, distinct.values())))

@@ -107,8 +107,8 @@ def bound(run: Run, tensor: Tensor, place: Place, name: str) -> None:
     tensor.bound_at, tensor.bound_name = place, name
     tensor.bindings.append((run.tick(), place, name))
     del tensor.bindings[:-MAX_BINDINGS]
-    if run.noted is not None:
-        run.noted(tensor, place, name)
+    if run.trace is not None:
+        run.trace.bound(tensor, place, name)
 
 
 MAX_BINDINGS = 6

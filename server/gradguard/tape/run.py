@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradguard.source.text import Source
+    from gradguard.tape.facts import Notes
     from gradguard.tape.holders import Sharing
     from gradguard.tape.values import FunctionV, Instance, Value
 
@@ -161,9 +162,8 @@ class Run:
         self.notes: dict[str, Value] = {}
         self.limits: dict[str, None] = {}
         self.statement: ast.stmt | None = None
-        self.trace: dict[ast.AST, Tensor] | None = None
-        self.noted: Callable[[Tensor, Place, str], None] | None = None
-        """Told of each tensor that a statement gives a name."""
+        self.trace: Notes | None = None
+        """Told of each tensor whose name is read or bound."""
         self.submodule_inputs: list[tuple[Tensor, int, Place]] = []
         self.arguments_likely = False
         """Whether unknown arguments of the entry require grad by convention."""

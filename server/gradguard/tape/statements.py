@@ -119,7 +119,7 @@ def _augassign(run: Run, frame: Frame, node: ast.AugAssign) -> None:
 
         left = lookup(run, frame, target.id)
         if run.trace is not None and isinstance(left, Tensor):
-            run.trace[target] = left
+            run.trace.read(target, left)
         right = evaluate(run, frame, node.value)
         run.statement = node
         value, _ = operators.augmented(run, frame, type(node.op), left, right, node)
