@@ -199,6 +199,36 @@ def test_what_is_made_like_another_has_no_graph() -> None:
     assert codes(text.replace("feats.new_full((3, 1), stride)", "feats.exp()")) == ["GG101"]
 
 
+def test_a_width_that_is_given_is_not_looked_up() -> None:
+    text = """
+    import torch
+    from torch import nn
+
+    class Counts(nn.Module):
+        def forward(self, labels: torch.Tensor, width):
+            return nn.functional.one_hot(labels.cuda(), WIDTH)
+    """
+    for width in ("width", "num_classes=self.width + 1", "num_classes=8"):
+        assert codes(text.replace("WIDTH", width), possible=True) == []
+    for width in ("", "-1"):
+        assert codes(text.replace("WIDTH", width)) == ["GG302"]
+
+
+def test_what_only_an_export_does_is_not_done() -> None:
+    text = """
+    import torch
+    from torch import nn
+
+    class Windows(nn.Module):
+        def forward(self, x, size):
+            if torch.jit.is_tracing():
+                size = torch.min(torch.tensor(size, device="cuda"))
+            return x.view(-1, size)
+    """
+    assert codes(text, possible=True) == []
+    assert codes(text.replace("torch.jit.is_tracing()", "self.training")) == ["GG302"]
+
+
 def test_methods_that_nothing_calls_on_every_step() -> None:
     text = """
     import torch

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from gradguard.ops.model import Kind
+from gradguard.ops.model import Form, Kind
 from gradguard.tape import apply, binding, machine, reads
-from gradguard.tape.binding import Call
+from gradguard.tape.binding import Bound, Call
 from gradguard.tape.domain import Place, Tensor, Tri, Write, both, either
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
@@ -34,8 +34,7 @@ def call_op(
     form, bound = chosen
     spelled = name or _plain(path.rpartition(".")[2])
     # What indexing reads follows from the kind of the index, which is known where it is indexed.
-    waits = form.reads and not bound.open and spelled != "index"
-    if waits and binding.holds(run, form.reads, bound) is not False:
+    if form.reads and not bound.open and spelled != "index" and _waits(run, form, bound):
         read = next((t for parameter in form.params for t in bound.tensors(parameter.name)), None)
         if read is not None:
             reads.host_read(run, frame, node, spelled, read, implicit=spelled not in EXPLICIT)
@@ -48,6 +47,17 @@ def call_op(
 
 
 _NUMBERS = (Kind.NUMBER, Kind.FLOAT, Kind.INT, Kind.INTS)
+
+
+def _waits(run: Run, form: Form, bound: Bound) -> bool:
+    """Whether the form may read. Whoever gives an argument gives another than its default, where it is not known."""
+    given = {
+        f"{parameter.name}={parameter.default}"
+        for parameter in form.params
+        if parameter.name in bound.given and isinstance(bound.values.get(parameter.name), Sym)
+    }
+    left = tuple(each for each in form.reads if each not in given)
+    return bool(left) and binding.holds(run, left, bound) is not False
 
 
 def _plain(name: str) -> str:

@@ -228,6 +228,12 @@ def _enabled(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return run.modes.grad if run.modes.grad is not None else run.fresh("bool")
 
 
+@torch_function("torch.jit.is_tracing", "torch.jit.is_scripting", "torch.onnx.is_in_onnx_export")
+def _exports(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    """A program that trains is neither traced nor exported."""
+    return False
+
+
 @torch_function("torch.cuda.is_available", "torch.backends.mps.is_available")
 def _available(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     run.devices.add("accelerator")
