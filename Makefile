@@ -52,7 +52,7 @@ generated: $(DEV)  ## write the generated parts of the documentation and of pack
 	$(PY) client/scripts/settings.py
 
 fuzz: $(DEV)  ## random programs, run by torch, read, fixed and monitored (FUZZ, FIXES, MONITOR pass options); random editing
-	$(PY) -m tests.fuzz.run --loops 200 --reads 200 --cuts 200 $(FUZZ)
+	$(PY) -m tests.fuzz.run --loops 200 --reads 200 --cuts 200 --needless 200 $(FUZZ)
 	$(PY) -m tests.fixes $(FIXES)
 	$(PY) -m tests.fixes --in-place $(FIXES)
 	$(PY) -m tests.runtime $(MONITOR)
