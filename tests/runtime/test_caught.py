@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from tests.oracle.pool import Died, shared_pool
-from tests.runtime.running import RUN, Ran
+from tests.runtime.running import PROCESS, RUN, Ran
 
 HEAD = "import contextlib\nimport torch\nw = torch.rand(3, requires_grad=True)\n"
 # Program after HEAD, whose line numbers go on from 4: what is reported.
@@ -30,6 +31,8 @@ PROGRAMS: dict[str, tuple[str, set[tuple[int, str]]]] = {
         {(7, "GG107")},
     ),
     "expanded": ("e = torch.rand(1).expand(3)\ntry:\n    e.add_(1)\nexcept RuntimeError:\n    pass\n", {(6, "GG104")}),
+    "memory of an operand": ("s = torch.rand(3, 3)\ntry:\n    s.t().copy_(s)\nexcept RuntimeError:\n    pass\n", {(6, "GG104")}),
+    "part of the memory of an operand": ("s = torch.rand(4)\ntry:\n    s[1:].mul_(s[:-1])\nexcept RuntimeError:\n    pass\n", {(6, "GG104")}),
     "suppressed": ("with contextlib.suppress(RuntimeError):\n    w.add_(1)\n", {(5, "GG102")}),
     "raised as another": (
         "try:\n    try:\n        w.add_(1)\n    except RuntimeError as error:\n        raise KeyError('x') from error\n"
@@ -39,6 +42,16 @@ PROGRAMS: dict[str, tuple[str, set[tuple[int, str]]]] = {
     "in a function called in a loop": (
         "def work(t):\n    t.add_(1)\nfor _ in range(5):\n    try:\n        work(w)\n    except RuntimeError:\n        continue\n",
         {(5, "GG102")},
+    ),
+    "thrown into a generator": (
+        "def steps():\n    while True:\n        try:\n            yield 1\n        except RuntimeError:\n            pass\n"
+        "it = steps()\nnext(it)\ntry:\n    w.add_(1)\nexcept RuntimeError as error:\n    it.throw(error)\n",
+        {(13, "GG102")},
+    ),
+    "argument made in inference mode": (
+        "with torch.inference_mode():\n    c = torch.rand(3)\ndef work(t):\n    try:\n        return w * t\n"
+        "    except RuntimeError:\n        return None\nwork(c)\n",
+        {(11, "GG107")},
     ),
     "in a thread": ("import threading\nt = threading.Thread(target=lambda: w.add_(1))\nt.start()\nt.join()\n", {(5, "GG102")}),
     "another error": ("try:\n    w @ torch.rand(5)\nexcept RuntimeError:\n    pass\n", set()),
@@ -67,6 +80,59 @@ def test_caught(name):
     assert ran.stdout.endswith("end\n")
     assert reported(ran) == [("train.py", *each) for each in sorted(expected)], ran.stderr
     assert ran.code == (1 if expected else 0)
+
+
+def inside(body: str, opening: str, start: str) -> str:
+    """A program whose statements stand inside a block, on the lines that they have after HEAD."""
+    return "\n".join([start, "", opening, *(f"    {line}" for line in body.splitlines()), ""])
+
+
+@pytest.mark.parametrize("light", [False, True], ids=["full", "light"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_caught_inside_monitor(name, light):
+    """The frame of the block was compiled before, and runs when the monitor starts."""
+    body, expected = PROGRAMS[name]
+    start = "import contextlib, gradguard, sys, torch; w = torch.rand(3, requires_grad=True)"
+    text = inside(body, f"with gradguard.monitor(light={light}) as m:", start)
+    text += "print(sorted((f.span.line, f.code) for f in m.findings), m.report.troubles, sys.gettrace())\n"
+    ran = shared_pool().call(PROCESS, timeout=120, argv=["it.py"], files={"it.py": text}, watched=False)
+    assert not isinstance(ran, Died), ran
+    assert ran.code == 0, ran.stderr
+    assert ran.stdout.splitlines()[-1] == f"{sorted(expected)} () None"
+
+
+def test_caught_in_a_test_with_the_fixture():
+    """pytest has rewritten the assertions of these functions."""
+    files = {}
+    start = "import contextlib, torch"
+    opening = "def test_it(gradguard_monitor, w=torch.rand(3, requires_grad=True)):"
+    for number, (body, _) in enumerate(PROGRAMS.values()):
+        files[f"test_{number}.py"] = inside(body, opening, start) + "    assert torch\n"
+    _, output = shared_pool().call("tests.runtime.running:run_pytest", timeout=240, files=files)
+    told = re.findall(r"^test_(\d+)\.py:(\d+):\d+: error: (GG\d+)", output, re.MULTILINE)
+    expected = [
+        (str(n), str(line), code) for n, (_, all) in enumerate(PROGRAMS.values()) for line, code in all
+    ]
+    assert sorted(told) == sorted(expected), output
+
+
+TRACED = """import gradguard, sys, torch
+x = torch.rand(3, requires_grad=True)
+def trace(frame, event, argument):
+    return None
+sys.settrace(trace)
+with gradguard.monitor() as m:
+    try:
+        x.add_(1)
+    except RuntimeError:
+        pass
+print(sys.gettrace() is trace, m.findings, [limit.message[:27] for limit in m.limits])
+"""
+
+
+def test_another_tracer_is_left_alone():
+    ran = shared_pool().call(PROCESS, timeout=120, argv=["it.py"], files={"it.py": TRACED}, watched=False)
+    assert ran.stdout == "True () ['Something else traces lines']\n", ran
 
 
 def test_torch_s_words_are_shown():

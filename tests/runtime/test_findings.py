@@ -24,6 +24,47 @@ PROGRAMS: dict[str, tuple[str, str, set[tuple[int, str]]]] = {
         "ok",
         set(),
     ),
+    "kept in the array of an attribute": (
+        "net = nn.Linear(4, 1)\nclass Log: pass\nlog = Log()\nlog.kept = np.empty(8, dtype=object)\nfor i in range(8):\n    loss = net(torch.rand(2, 4)).sum()\n    loss.backward()\n    log.kept[i] = loss\n",
+        "ok",
+        {(8, "GG202")},
+    ),
+    "two kept in the array of an attribute": (
+        "net = nn.Linear(4, 1)\nclass Log: pass\nlog = Log()\nlog.kept = np.empty(8, dtype=object)\nfor i in range(8):\n    loss = net(torch.rand(2, 4)).sum()\n    loss.backward()\n    log.kept[i % 2] = loss\n",
+        "ok",
+        set(),
+    ),
+    "views without grad kept in a dictionary": (
+        "net = nn.Linear(4, 1)\nkept = {}\nfor i in range(8):\n    loss = net(torch.rand(2, 4)).sum()\n    loss.backward()\n    with torch.no_grad():\n        kept[i] = loss.view(1)\n",
+        "ok",
+        {(7, "GG202")},
+    ),
+    "values without grad kept in a dictionary": (
+        "net = nn.Linear(4, 1)\nkept = {}\nfor i in range(8):\n    loss = net(torch.rand(2, 4)).sum()\n    loss.backward()\n    with torch.no_grad():\n        kept[i] = loss * 1\n",
+        "ok",
+        set(),
+    ),
+    "added up once in a while": (
+        "net = nn.Linear(4, 1)\ntotal = 0.0\nfor i in range(8):\n    loss = net(torch.rand(2, 4)).sum()\n    loss.backward()\n    if i % 3 == 0:\n        total = total + loss\n",
+        "ok",
+        {(7, "GG201")},
+    ),
+    "one sum kept for long": (
+        "net = nn.Linear(4, 1)\ntotal = loss = 0.0\nfor i in range(8):\n    loss = net(torch.rand(2, 4)).sum()\n    loss.backward()\n    if i == 1:\n        total = loss + loss\n",
+        "ok",
+        set(),
+    ),
+    "values of a device wanted by a function in Python": (
+        "x = torch.rand(6, device=torch.device('cpu'))\nfor i in range(5):\n    u = torch.unique(x)\n",
+        "ok",
+        {(3, "GG302")},
+    ),
+    "values wanted by an optimizer": (
+        "w = torch.rand(6, device=torch.device('cpu'), requires_grad=True)\no = torch.optim.Adam([w])\n"
+        "for i in range(5):\n    w.sum().backward()\n    o.step()\n    o.zero_grad()\n",
+        "ok",
+        set(),
+    ),
     "NumPy writes what a write through a view saved": (
         "x = torch.rand(3, 3, requires_grad=True)\nw = 2 * x\nw[:, 0].exp_()\na = w.detach().numpy()\na[...] = 0\n"
         "w.sum().backward()\n",

@@ -15,23 +15,13 @@ ONLY_READ = {"GG111", "GG112"}
 MARKED = (RAISES | SILENT | LEAKS | READS) - ONLY_READ
 # The compiler takes longer than any program here may.
 TOO_LONG = {"item-in-compiled-code Example 1"}
-# Leaks and reads that the monitor misses today, or tells at another frame or at the write that a node is of; the
-# number may only fall.
-NOT_YET = {
-    "accumulate-every_second_pass_bad",
-    "accumulate-helper_method_bad",
-    "freed-written_slice_bad",
-    "reads-sampled_every_step_bad",
-    "store-array_of_objects_bad",
-    "store-view_made_under_no_grad_bad",
-}
 
 
 def groups() -> dict[str, list[Program]]:
     """Programs by file or folder. Marks count for functions only: elsewhere they may stand on one of several lines."""
     found: dict[str, list[Program]] = {}
     for case in cases():
-        marks = {(line, code) for line, code in case.marks if code in MARKED and str(case) not in NOT_YET}
+        marks = {(line, code) for line, code in case.marks if code in MARKED}
         found.setdefault(f"{case.path.parent.name}/{case.path.stem}", []).append(
             (str(case), case.program, marks)
         )
@@ -55,7 +45,6 @@ def test_no_folder_is_left_out() -> None:
     # `cases` and `offers` have tests of their own, and `demo` is one long script for editors.
     assert {"cases", "demo", "fixes", "fuzz", "graph", "inplace", "offers"} == inside
     assert sum(map(len, GROUPS.values())) > 600
-    assert len(NOT_YET) <= 6
 
 
 @pytest.mark.parametrize("group", GROUPS)

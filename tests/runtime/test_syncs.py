@@ -1,7 +1,8 @@
 """Waits for CUDA that torch tells of itself. There is no CUDA here: a stand-in plays its part of `torch.cuda`.
 
 What the stand-in does is what torch does with the device there: the mode is a number, set only once CUDA is
-initialised, and an operator that waits gives a Python warning at 1 and an error at 2.
+initialised; an operator that waits gives a Python warning at 1 and an error at 2; and whoever sets the mode first gets a
+warning that it is a prototype.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import functools
 import warnings
 import torch
 
-state = {"mode": 0, "ready": False}
+state = {"mode": 0, "ready": False, "told": False}
 queued = torch.cuda._queued_calls
 torch.backends.cuda.is_built = lambda: True
 torch.cuda.is_initialized = lambda: state["ready"]
@@ -27,6 +28,12 @@ wait = int
 def set_sync_debug_mode(mode):
     global wait
     assert state["ready"]
+    if not state["told"]:
+        state["told"] = True
+        warnings.warn(
+            "Synchronization debug mode is a prototype feature and does not yet detect all synchronizing operations "
+            "(Triggered internally at b.cpp:1.)"
+        )
     state["mode"] = {"default": 0, "warn": 1, "error": 2}.get(mode, mode)
     wait = (int, tell, refuse)[state["mode"]]
 torch.cuda.set_sync_debug_mode = set_sync_debug_mode
@@ -105,6 +112,21 @@ def test_a_mode_of_the_program_is_its_own():
         "    warnings.simplefilter('always')\n    wait()\nprint(len(seen), state['mode'])"
     )
     assert seen.stdout.splitlines()[4:] == ["2", "raised", "1 1"]
+
+
+def test_the_notice_about_the_mode_waits_for_the_program():
+    code = (
+        STAND_IN
+        + "from gradguard import monitor\nwarnings.simplefilter('error')\nwith monitor() as m:\n    initialise()\n"
+        "    print(state)\n    with warnings.catch_warnings(record=True) as seen:\n        warnings.simplefilter('always')\n"
+        "        torch.cuda.set_sync_debug_mode('warn')\n"
+        "print([str(w.message)[:26] for w in seen], state['mode'], m.report.troubles)\n"
+    )
+    seen = shared_pool().call(RUN, timeout=60, code=code, prelude="", light=False, watched=False)
+    assert seen.stdout.splitlines() == [
+        "{'mode': 1, 'ready': True, 'told': True}",
+        "['Synchronization debug mode'] 1 ()",
+    ], seen.error
 
 
 def test_everything_is_put_back():

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+import ast
+
 from gradguard.runtime import lines
 from gradguard.runtime.frames import Place, Site
 from gradguard.runtime.tape import Call, Record
 
 
-def cause_of(old: Record, new: Record | None, call: Call) -> Place | None:
+def cause_of(old: Record, new: Record | None, call: Call, made: Record) -> Place | None:
     """The line to repair when backward runs into the freed graph of an earlier pass; None if nothing is carried.
 
-    A tensor computed before the loop is its own cause. Inside the loop the cause is the outermost statement that
+    `made` is where the tensor came from whose graph is freed, be it written since. A tensor computed before the loop is
+    its own cause. Inside the loop the cause is the outermost statement that
     both reads and binds the carried name, else the line that computed the old tensor.
     """
     if not _same_backward(old, call):
         return None
-    level = _common_level(old.site, call.site)
-    if level is None:
-        return old.site.inner
-    before = old.site.places[len(old.site.places) - 1 - level]
-    here = call.site.places[len(call.site.places) - 1 - level]
-    if not _in_same_loop(before, here):
-        return before
+    before, here, level = _parting(old.site, call.site)
+    if before is None or here is None or not _in_same_loop(before, here):
+        return _parting(made.site, call.site)[0] or made.site.inner
     return _carrying(new or old, level) or old.site.inner
 
 
@@ -29,12 +28,21 @@ def carried_from(old: Record, call: Call) -> Place | None:
     """The statement of the loop that carries a state into the next pass; None for a tensor that is merely reused."""
     if not _same_backward(old, call):
         return None
-    level = _common_level(old.site, call.site)
-    if level is None:
+    before, here, level = _parting(old.site, call.site)
+    if before is None or here is None or not _in_same_loop(before, here):
         return None
-    before = old.site.places[len(old.site.places) - 1 - level]
-    here = call.site.places[len(call.site.places) - 1 - level]
-    return _carrying(old, level) if _in_same_loop(before, here) else None
+    return _carrying(old, level)
+
+
+def receiving(site: Site) -> Place | None:
+    """Where what an op at a site has computed is bound: outside the functions that merely return it."""
+    for place in site.places:
+        statement = lines.file(place.path).statement(place.line)
+        if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            return place
+        if not isinstance(statement, ast.Return):
+            break
+    return site.inner
 
 
 def _same_backward(old: Record, call: Call) -> bool:
@@ -51,6 +59,14 @@ def _common_level(first: Site, second: Site) -> int | None:
         if a.instruction != b.instruction:
             break
     return level
+
+
+def _parting(first: Site, second: Site) -> tuple[Place | None, Place | None, int]:
+    """The places at which two chains part, and how many frames from the outside; no places if they share none."""
+    level = _common_level(first, second)
+    if level is None:
+        return None, None, 0
+    return first.places[-1 - level], second.places[-1 - level], level
 
 
 def _in_same_loop(before: Place, here: Place) -> bool:

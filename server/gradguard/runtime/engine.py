@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.autograd.graph
 
-from gradguard.runtime.tape import Call, Record, node_of, record_of
+from gradguard.runtime.tape import Call, Record, leaf_of, node_of, record_of
 
 if TYPE_CHECKING:
     from gradguard.runtime.session import Session
@@ -35,6 +35,7 @@ def survey(roots: Any, inputs: Any) -> Survey:
     start = [root_node(root) for root in ((roots,) if isinstance(roots, torch.Tensor) else roots)]
     order: list[Any] = []
     seen: set[Any] = set()
+    following: dict[Any, Any] = {}
     pending = [node for node in start if node is not None]
     while pending:
         node = pending.pop()
@@ -42,18 +43,20 @@ def survey(roots: Any, inputs: Any) -> Survey:
             continue
         seen.add(node)
         order.append(node)
-        for following, _ in node.next_functions:
-            if following is not None:
-                pending.append(following)
+        before = following[node] = node.next_functions
+        for other, _ in before:
+            if other is not None and other not in seen:
+                pending.append(other)
     if inputs:
         order = _towards(order, inputs)
     for node in order:
         record = record_of(node)
         if record is not None:
             result.records.append(record)
-        for following, _ in node.next_functions:
-            if following is not None and hasattr(following, "variable"):
-                result.leaves.append((following.variable, record))
+        for other, _ in following[node]:
+            leaf = leaf_of(other)
+            if leaf is not None:
+                result.leaves.append((leaf, record))
     result.nodes = order
     return result
 
@@ -81,7 +84,7 @@ def _towards(order: list[Any], inputs: Any) -> list[Any]:
             if following is None:
                 continue
             before.setdefault(following, []).append(node)
-            leaf = getattr(following, "variable", None)
+            leaf = leaf_of(following)
             if following in wanted_nodes or (leaf is not None and id(leaf) in wanted_leaves):
                 pending.append(node)
     while pending:

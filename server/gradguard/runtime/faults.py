@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -37,6 +37,8 @@ AT_STATEMENT = (
     ("A view was created in inference mode", "GG107", "In-place write to a view that was made in inference mode."),
     ("more than one element of the written-to tensor refers to a single memory location", "GG104",
      "In-place write to a tensor whose elements share memory, as after expand."),
+    ("some elements of the input tensor and the written-to tensor refer to a single memory location", "GG104",
+     "In-place write to memory that an operand has in another order or in part."),
     ("Inference tensors cannot be saved for backward", "GG107",
      "A tensor made in inference mode reaches an op that must save it for backward."),
     ("Inplace update to inference tensor", "GG107", "In-place write to a tensor made in inference mode."),
@@ -59,20 +61,29 @@ class Faults:
         elif NO_GRAD in text:
             self._no_graph(call, text)
 
-    def of_statement(self, error: BaseException) -> None:
-        """An error that left the watched code or was caught there, and those that led to it."""
+    def of_statement(
+        self, error: BaseException, trace: TracebackType | None, reached: FrameType | None = None
+    ) -> None:
+        """An error that left the watched code or was caught there, and those that led to it.
+
+        `trace` is that of the error; `reached` is the frame it has come to, if it is still running.
+        """
         seen: list[BaseException] = []
         told: BaseException | None = error
         while told is not None and told not in seen:
-            self._of_statement(told)
+            self._of_statement(told, trace if told is error else told.__traceback__, reached)
             seen.append(told)
             told = told.__cause__ or told.__context__
 
-    def _of_statement(self, error: BaseException) -> None:
+    def _of_statement(
+        self, error: BaseException, trace: TracebackType | None, reached: FrameType | None
+    ) -> None:
+        if not isinstance(error, RuntimeError):
+            return
         text = str(error)
         for part, code, meaning in AT_STATEMENT:
             if part in text:
-                stack = self._user_frames(error.__traceback__)
+                stack = self._callers(reached) + self._user_frames(trace)
                 if code == "GG107" and "saved for backward" in part:
                     stack = _towards_giver(stack)
                 if stack:
@@ -85,6 +96,15 @@ class Faults:
                         notes=(f"torch: {text}",),
                     )
                 return
+
+    def _callers(self, frame: FrameType | None) -> list[tuple[FrameType, int]]:
+        """Frames of the user's code that wait for this one, outermost first, with the instruction each stands at."""
+        found: list[tuple[FrameType, int]] = []
+        while frame is not None and frame is not self.session.frames.base:
+            frame = frame.f_back
+            if frame is not None and self.session.frames.is_user_file(frame.f_code.co_filename):
+                found.append((frame, frame.f_lasti))
+        return found[::-1]
 
     def _user_frames(self, trace: TracebackType | None) -> list[tuple[Any, int]]:
         """Frames of the user's code in a traceback, outermost first, with the instruction each stood at."""
@@ -230,7 +250,7 @@ class Faults:
             return
         old, new = found
         first = old.call.site.inner if old.call is not None else None
-        cause = cause_of(old, new, call)
+        cause = cause_of(old, new, call, self._first_of(old))
         made = (old.site.inner, f"the freed part ends here, in the result of `{old.op}`")
         if cause is None:
             self.session.findings.add(
@@ -254,6 +274,12 @@ class Faults:
             ],
             notes,
         )
+
+    def _first_of(self, record: Record) -> Record:
+        """The record of the op that computed a tensor, for one of an op that wrote it."""
+        out = record.out()
+        same = [r for r in self.session.tape.live.values() if out is not None and r.out() is out]
+        return min(same, key=lambda r: r.sequence, default=record)
 
     def _no_graph(self, call: Call, text: str) -> None:
         cut = self.session.gradients.latest_cut(call)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import NamedTuple
 
@@ -59,14 +60,17 @@ class Site:
     """A chain of places, innermost first.
 
     root: index in `places` of the place outside all modules that called into one; None if no module was entered.
+    made: nodes recorded there so far. use: what is counted for the module call it lies in.
     """
 
-    __slots__ = ("number", "places", "root")
+    __slots__ = ("made", "number", "places", "root", "use")
 
     def __init__(self, number: int, places: tuple[Place, ...], root: int | None) -> None:
         self.number = number
         self.places = places
         self.root = root
+        self.made = 0
+        self.use: RootUse | None = None
 
     @property
     def inner(self) -> Place | None:
@@ -78,6 +82,16 @@ class Site:
 
     def __repr__(self) -> str:
         return " <- ".join(f"{os.path.basename(p.path)}:{p.line}" for p in self.places)
+
+
+@dataclass(slots=True)
+class RootUse:
+    """How often the graphs of one module call in the user's code were recorded, and how often run backward."""
+
+    site: Site
+    recorded: int = 0
+    executed: int = 0
+    calls: int = 0
 
 
 class Frames:

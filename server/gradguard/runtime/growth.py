@@ -6,30 +6,28 @@ Time is counted in pulses: a backward ends, or a module call in the user's code 
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 import weakref
-from collections import Counter, defaultdict, deque
+from collections import defaultdict
 from dataclasses import dataclass, field
-from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gradguard.findings import Severity
-from gradguard.runtime import lines
+from gradguard.runtime.carry import receiving
 from gradguard.runtime.collect import Where
 from gradguard.runtime.frames import Place, Site
+from gradguard.runtime.holders import common_container, filled, kind_of, store_in_source
 from gradguard.runtime.tape import Call, Record, node_of, record_of
 
 if TYPE_CHECKING:
     from gradguard.runtime.session import Session
 
 FEWEST_PULSES = 4
+FEWEST_ALIVE = 3
 MOST_NODES = 20_000
 MOST_SAMPLES = 2_000
 MOST_SHARE = 0.05
-MOST_LEVELS = 4
-MOST_HOLDERS = 50
 MOST_ASKED = 3
 
 
@@ -89,7 +87,7 @@ class Growth:
         self.candidates: dict[tuple[str, int], Candidate] = {}
         self.retained: dict[Place, Retained] = {}
         self.created: dict[Place, list[weakref.ref[Any]]] = {}
-        self._next_look = FEWEST_PULSES
+        self._next_look = FEWEST_ALIVE
         self._first_op: dict[Place, tuple[int, str]] = {}
         self._pulse_of_root: dict[Place, int] = {}
         self._watched: dict[int, Any] = {}
@@ -106,7 +104,7 @@ class Growth:
             self._first_op[place] = (site.number, op)
         elif first != (site.number, op):
             return
-        use = self.session.tape.roots.get(hash((id(place.code), place.instruction)))
+        use = self.session.tape.root_use(site)
         if use is not None:
             use.calls += 1
         self._sample(place, site, "forward")
@@ -122,8 +120,8 @@ class Growth:
         if session.light:
             session.duty()
         alive = len(session.tape.alive_per_pulse)
-        if alive < FEWEST_PULSES:
-            self._next_look = FEWEST_PULSES
+        if alive < FEWEST_ALIVE:
+            self._next_look = FEWEST_ALIVE
         elif alive >= self._next_look:
             self._next_look = alive * 2 if alive > 2 * FEWEST_PULSES else alive + 1
             elapsed = time.perf_counter() - self.started
@@ -147,6 +145,7 @@ class Growth:
     def after_backward(self, call: Call) -> None:
         if call.site.inner is not None:
             self._sample(call.site.inner, call.site, "backward")
+        self.session.tape.era += 1
         self.pulse()
 
     def see_retained(self, call: Call) -> None:
@@ -200,17 +199,22 @@ class Growth:
             pending.extend(following for following, _ in node.next_functions)
         for known in order:
             number = known.site.number
-            if len(pulses[number]) >= FEWEST_PULSES:
+            if len(pulses[number]) >= FEWEST_PULSES or self._lasts(examples[number]):
+                where = receiving(known.site)
                 self._propose(
-                    Candidate(
-                        "GG201", known.site.inner, known.site, examples[number][:64], fast=_bytes(order)
-                    )
+                    Candidate("GG201", where, known.site, examples[number][:64], fast=_bytes(order))
                 )
                 return
 
+    def _lasts(self, records: list[Record]) -> bool:
+        """Whether something done once in a while piles up: few yet, but old, and none has been let go."""
+        eras = {record.era for record in records}
+        old = self.session.tape.era - min(eras) >= FEWEST_PULSES - 1
+        return old and len(eras) > 1 and len(records) == records[0].site.made
+
     def _see_stored(self, group: list[tuple[Record, Any]]) -> bool:
         """Tensors of one place from many pulses: whether a container stores them, rather than a graph."""
-        container = _common_container([out for _, out in group[:MOST_ASKED]])
+        container = common_container([out for _, out in group[:MOST_ASKED]], self.session.frames)
         if container is None:
             return False
         records = [record for record, _ in group]
@@ -227,23 +231,24 @@ class Growth:
 
     def _find_store(self, candidate: Candidate, container: Any) -> None:
         """Names the line that puts things into the container: watched in the next pass, guessed until then."""
-        candidate.container = type(container).__name__
-        guess = _store_in_source(container, sys._getframe(1), self.session)
+        candidate.container = kind_of(container)
+        guess = store_in_source(container, self.session.user_files())
         candidate.related = candidate.where
         if guess is not None:
             candidate.where = guess
         if id(container) in self._watched:
             return
         self._watched[id(container)] = container
-        length = [len(container)]
+        length = [filled(container)]
 
         def grew(line: tuple[str, int]) -> bool:
-            if len(container) > length[0]:
+            now = filled(container)
+            if now > length[0]:
                 candidate.where = line
                 self.candidates[("GG202", candidate.site.number)] = candidate
                 self._watched.pop(id(container), None)
                 return False
-            length[0] = len(container)
+            length[0] = now
             return True
 
         if not self.session.tracer.listen(grew, sys._getframe(1)):
@@ -337,59 +342,3 @@ class Growth:
 
 def _bytes(records: list[Record]) -> bool:
     return any(record.bytes and not record.released for record in records)
-
-
-def _common_container(tensors: list[Any]) -> Any:
-    """The innermost list, dict, set or deque of the program that (indirectly) holds all the tensors."""
-    layers: list[list[Any]] = [[tensor] for tensor in tensors]
-    reached: list[dict[int, Any]] = [{} for _ in tensors]
-    for _ in range(MOST_LEVELS):
-        for index, layer in enumerate(layers):
-            # One pass over all objects of the process for the whole layer.
-            holders = gc.get_referrers(*layer)
-            own = {id(holders), id(tensors), id(layer), id(layers), id(reached)}
-            own.update(map(id, layers), map(id, reached))
-            above = [
-                holder
-                for holder in holders
-                if id(holder) not in own and id(holder) not in reached[index] and _may_hold(holder)
-            ]
-            del holders
-            reached[index].update((id(holder), holder) for holder in above)
-            layers[index] = above[:MOST_HOLDERS]
-        for number in set.intersection(*(set(found) for found in reached)):
-            if _is_container(reached[0][number]):
-                return reached[0][number]
-    return None
-
-
-def _may_hold(holder: Any) -> bool:
-    """Objects of the program; not frames, modules and the lists of this search itself."""
-    if isinstance(holder, (FrameType, ModuleType, FunctionType, MethodType, type)):
-        return False
-    if isinstance(holder, dict):
-        return "__builtins__" not in holder and "__name__" not in holder
-    if isinstance(holder, tuple) and holder and isinstance(holder[0], Record):
-        return False
-    return not type(holder).__module__.startswith("gradguard.runtime")
-
-
-def _is_container(holder: Any) -> bool:
-    return isinstance(holder, (list, dict, set, deque))
-
-
-def _store_in_source(container: Any, frame: Any, session: Session) -> tuple[str, int] | None:
-    """The one statement of the user's files that puts something into an attribute or name that is the container."""
-    names = Counter[str]()
-    for holder in gc.get_referrers(container):
-        if isinstance(holder, dict):
-            for key, value in holder.items():
-                if value is container and isinstance(key, str):
-                    names[key] += 1
-    found = [
-        (path, line)
-        for path in session.user_files()
-        for name in names
-        for line in lines.stores_into(path, name)
-    ]
-    return found[0] if len(found) == 1 else None

@@ -1,8 +1,8 @@
 """Errors that the program catches itself.
 
 What a statement raises passes no hook of torch's. So the user's files are compiled with one call at the start of each
-`except` that may catch an error of torch; lines and columns stay what they are. Code that was compiled before, such
-as that around `gradguard.monitor()`, has no such calls.
+`except` that may catch an error of torch; lines and columns stay what they are, and it costs nothing. Code that was
+compiled before, such as that around `gradguard.monitor()`, has no such calls: there the tracer follows errors.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from importlib.machinery import SourceFileLoader
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 NAME = "__gradguard_caught__"
@@ -32,14 +32,16 @@ def compiled(source: bytes, path: str) -> CodeType:
 
 
 @contextlib.contextmanager
-def told(caught: Callable[[BaseException], None], is_user_file: Callable[[str], bool]) -> Iterator[None]:
+def told(
+    caught: Callable[[BaseException, FrameType], None], is_user_file: Callable[[str], bool]
+) -> Iterator[None]:
     """Inside, `caught` is called with every error that a handler of the user's files or `suppress` catches."""
     get_code, leave = SourceFileLoader.get_code, contextlib.suppress.__exit__
 
     def here() -> None:
         error = sys.exc_info()[1]
         if error is not None:
-            caught(error)
+            caught(error, sys._getframe(1))
 
     def with_calls(self: SourceFileLoader, name: str) -> CodeType | None:
         path = self.get_filename(name)
@@ -49,7 +51,7 @@ def told(caught: Callable[[BaseException], None], is_user_file: Callable[[str], 
 
     def suppressing(self: Any, kind: Any, error: BaseException | None, trace: Any) -> bool:
         if error is not None:
-            caught(error)
+            caught(error, sys._getframe(1))
         return bool(leave(self, kind, error, trace))
 
     setattr(builtins, NAME, here)

@@ -14,8 +14,8 @@ from gradguard.runtime.session import Session
 class Monitor:
     """Watches the torch operations of its block. `findings` and `limits` are filled when the block ends.
 
-    Exceptions of the block pass through unchanged. An error that a statement raises and the block itself catches is seen
-    by `gradguard run` only; errors of backward are seen in any case.
+    Exceptions of the block pass through unchanged. Errors that it catches itself are reported as well; where a debugger
+    or coverage traces lines, that holds for errors of backward only.
     """
 
     def __init__(self, light: bool = False) -> None:
@@ -26,7 +26,7 @@ class Monitor:
 
     def __enter__(self) -> Monitor:
         """Raises RuntimeError if another monitor is on."""
-        self._session.start(sys._getframe(1))
+        self._session.start(sys._getframe(1), follow=True)
         return self
 
     def __exit__(

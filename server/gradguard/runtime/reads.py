@@ -1,7 +1,7 @@
 """Operators that make the host wait for a device, by line and pass (GG301, GG302).
 
 On a CPU nothing waits, but the same operators run; they are counted as what would wait on an accelerator. Reads
-from inside a library are counted apart: they are not the user's statement.
+of a library, such as an optimizer, are left out: they are not the user's statement.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +26,14 @@ FEWEST_READS = 3
 EXPLICIT = {"item", "tolist", "cpu", "numpy"}
 # These check the range of their argument on a CPU only.
 CHECKED_ON_CPU = {"one_hot"}
-# Frames between an operator and the code that called it.
+# Files between an operator and the code that called it, and those of torch's functions that are written in Python.
 BETWEEN = tuple(
     os.path.join(*path)
     for path in (("gradguard", "runtime", "watch.py"), ("gradguard", "runtime", "patches.py"), ("torch", "_compile.py"), ("torch", "_ops.py"),
-                 ("torch", "_dynamo", "eval_frame.py"))
+                 ("torch", "_dynamo", "eval_frame.py"), ("torch", "_tensor.py"), ("torch", "_tensor_str.py"), ("torch", "functional.py"),
+                 ("torch", "_jit_internal.py"), ("torch", "nn", "functional.py"))
 )  # fmt: skip
+DISTRIBUTIONS = os.path.join("torch", "distributions", "")
 DEVICE = re.compile(r"\b(cuda|mps|xpu|npu|hpu|tpu|xla|accelerator|device|accelerate|fabric)\b", re.IGNORECASE)
 
 
@@ -53,7 +56,6 @@ class Reads:
         self.session = session
         self.steps = 0
         self.by_place: dict[tuple[int, int], Read] = {}
-        self.in_library: Counter[tuple[str, int]] = Counter()
         self._passes: dict[tuple[int, int], tuple[str, int]] = {}
 
     def see(self, plan: Plan, kwargs: dict[str, Any], args: Any, frame: FrameType) -> None:
@@ -69,18 +71,11 @@ class Reads:
     def count(self, what: str, on_cpu: bool, frame: FrameType) -> None:
         session = self.session
         caller: FrameType | None = frame
-        while caller is not None and caller.f_code.co_filename.endswith(BETWEEN):
+        while caller is not None and _acts_for_caller(caller.f_code.co_filename):
             caller = caller.f_back
-        if caller is None:
+        if caller is None or session.frames.kind(caller.f_code) != USER:
             return
-        if session.frames.kind(caller.f_code) != USER and not _is_tensor_method(caller):
-            user = session.frames.user_frame(caller)
-            if user is not None:
-                self.in_library[(user.f_code.co_filename, user.f_lineno)] += 1
-            return
-        user = session.frames.user_frame(caller)
-        if user is None:
-            return
+        user = caller
         key = (id(user.f_code), user.f_lasti)
         read = self.by_place.get(key)
         if read is None:
@@ -146,6 +141,7 @@ class Reads:
         self.session.findings.add(code, read.place, message, Severity.INFORMATION)
 
 
-def _is_tensor_method(frame: FrameType) -> bool:
-    """Python methods of Tensor, such as `__format__`, act for the statement that called them."""
-    return frame.f_code.co_filename.endswith(("torch/_tensor.py", "torch/_tensor_str.py"))
+@lru_cache(maxsize=4096)
+def _acts_for_caller(path: str) -> bool:
+    """Whether the functions of a file work on the tensors of the statement that called them, and keep none."""
+    return path.endswith(BETWEEN) or DISTRIBUTIONS in path

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 import torch
@@ -28,7 +28,7 @@ from gradguard.runtime.patches import Patches
 from gradguard.runtime.reads import Reads
 from gradguard.runtime.silent import SilentWrites
 from gradguard.runtime.syncs import Syncs
-from gradguard.runtime.tape import Call, Tape, Write, node_of, record_of, storage_of
+from gradguard.runtime.tape import Call, Tape, Write, leaf_of, node_of, record_of, storage_of
 from gradguard.runtime.tracer import Tracer
 from gradguard.runtime.watch import Watch, saved_tensor_hooks_on
 from gradguard.runtime.writers import Writers
@@ -85,8 +85,11 @@ class Session:
 
     # Start and stop
 
-    def start(self, base: FrameType | None) -> None:
-        """`base` is the outermost frame of the watched code. Raises RuntimeError if another session is on."""
+    def start(self, base: FrameType | None, follow: bool = False) -> None:
+        """`base` is the outermost frame of the watched code. Raises RuntimeError if another session is on.
+
+        With `follow` the code is traced for errors that it catches itself; else `caught` has to be told of them.
+        """
         global _current
         if _current is not None:
             raise RuntimeError("the gradguard monitor is already on")
@@ -106,6 +109,11 @@ class Session:
             threading.settrace(self._thread_started)
         self._excepthook = threading.excepthook
         threading.excepthook = self._thread_failed
+        if follow and not self.tracer.follow(self._passing, base):
+            self.say(
+                "Something else traces lines, such as a debugger or coverage: errors that the program catches itself "
+                "were not seen, unless backward raised them."
+            )
         self.watch().start()
 
     def stop(self, error: BaseException | None = None) -> None:
@@ -129,7 +137,7 @@ class Session:
         complete = error is None or isinstance(error, SystemExit)
         with self.looking(), self.silenced():
             if error is not None and not complete:
-                self.faults.of_statement(error)
+                self.faults.of_statement(error, error.__traceback__)
             self.growth.look()
             self.growth.finish(complete)
             self.reads.finish()
@@ -215,11 +223,17 @@ class Session:
         finally:
             watch.silent = before
 
-    def caught(self, error: BaseException) -> None:
-        """The program, or the end of a thread, catches an error."""
+    def caught(self, error: BaseException, frame: FrameType | None = None) -> None:
+        """The program, or the end of a thread, catches an error; `frame` is where."""
         if self.sees():
             with self.looking(), self.silenced():
-                self.faults.of_statement(error)
+                self.faults.of_statement(error, error.__traceback__, frame)
+
+    def _passing(self, error: BaseException, trace: TracebackType, frame: FrameType) -> None:
+        """An error has come to a frame of the program. Its own traceback is not complete yet."""
+        if isinstance(error, RuntimeError) and self.sees():
+            with self.looking(), self.silenced():
+                self.faults.of_statement(error, trace, frame)
 
     def user_files(self) -> list[str]:
         """Files of the user's code that were seen running."""
@@ -280,18 +294,14 @@ class Session:
             call.failed = True
             with self.silenced():
                 self.faults.of_backward(call, roots, error)
-        roots_used = self.tape.roots
         for record in records:
             record.calls += 1
             if error is None:
                 record.call = call
                 if not call.retain:
                     self.tape.release(record)
-            place = record.site.root_place
-            if place is not None:
-                use = roots_used.get(hash((id(place.code), place.instruction)))
-                if use is not None:
-                    use.executed += 1
+            if record.site.use is not None:
+                record.site.use.executed += 1
         call.records = []
         if error is None:
             self.growth.after_backward(call)
@@ -305,7 +315,7 @@ class Session:
         left = MOST_CREATED
         while pending and left:
             node = pending.pop()
-            if node is None or record_of(node) is not None or hasattr(node, "variable"):
+            if node is None or record_of(node) is not None or leaf_of(node) is not None:
                 continue
             left -= 1
             hooked = saved_tensor_hooks_on()
@@ -322,7 +332,7 @@ class Session:
             self.watch().settle()
             self.gradients.before_step(optimizer, site)
             by_storage = self.tape.by_storage
-            for group in optimizer.param_groups:
+            for group in optimizer.param_groups if by_storage else ():
                 for parameter in group["params"]:
                     entries = by_storage.get(storage_of(parameter))
                     if entries:
@@ -365,6 +375,7 @@ class Session:
     def _thread_started(self, frame: FrameType, event: str, argument: Any) -> None:
         sys.settrace(None)
         if not self.closed:
+            self.tracer.follow_here()
             self.watch().start()
 
     def _thread_failed(self, arguments: Any) -> None:

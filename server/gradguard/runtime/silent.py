@@ -49,9 +49,9 @@ class SilentWrites:
     def _is_shared(self, tensor: Any, entry: Saved) -> bool:
         """Memory that NumPy has a view of: torch then refuses to resize it."""
         if (
-            tensor.device.type != "cpu"
-            or not tensor.dim()
-            or (node_of(tensor) is not None and not self.exported)
+            not entry.shape
+            or not tensor.is_cpu
+            or (tensor.requires_grad and not self.exported and node_of(tensor) is not None)
         ):
             return False
         storage = tensor.untyped_storage()
@@ -124,7 +124,7 @@ class SilentWrites:
     def check(self, call: Call, nodes: list[Any]) -> None:
         """Before backward runs these nodes: are the values that it will read those that were saved?"""
         suspects = self.session.tape.suspects
-        for node in nodes:
+        for node in nodes if suspects else ():
             mark = node.metadata.get("gradguard")
             if mark is None or mark.record.hooked or mark.record.released:
                 continue

@@ -1,7 +1,8 @@
 """What torch itself says about the host waiting for CUDA: `torch.cuda.set_sync_debug_mode("warn")`.
 
 The mode is set when the program initialises CUDA, never before. Its warnings are counted and go no further: neither
-filters nor records of warnings of the program see them. Once the program sets the mode itself it has it to itself.
+filters nor records of warnings of the program see them. Nor do they see what torch says once when the mode is first
+set, until the program sets it. Once the program sets the mode itself it has it to itself.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from gradguard.runtime.session import Session
 
 MESSAGE = "called a synchronizing CUDA operation"
+NOTICE = "Synchronization debug mode is a prototype"
+OURS = f"{MESSAGE}|{NOTICE}"
 FILTERING = ("filterwarnings", "simplefilter", "resetwarnings")
 DISPATCH = inspect.unwrap(Watch.__torch_dispatch__).__code__
 
@@ -34,6 +37,7 @@ class Syncs:
         self._get: Callable[[], int] = torch.cuda.get_sync_debug_mode
         self._set: Callable[[int | str], None] = torch.cuda.set_sync_debug_mode
         self._before = 0
+        self._notice: Warning | None = None
         self._replaced: list[tuple[Any, str, Any]] = []
 
     def install(self) -> None:
@@ -54,21 +58,27 @@ class Syncs:
             self._before = self._get()
             if self._before:
                 return
-            self._set("warn")
             self.on = True
             self._replace(torch.cuda, "get_sync_debug_mode", lambda: self._before)
-            self._replace(torch.cuda, "set_sync_debug_mode", self._end)
+            self._replace(torch.cuda, "set_sync_debug_mode", self._taken)
             self._replace(warnings, "_showwarnmsg", self._shown)
             for name in FILTERING:
                 self._replace(warnings, name, self._with_ours(getattr(warnings, name)))
-            warnings.filterwarnings("always", MESSAGE)
+            warnings.filterwarnings("always", OURS)
+            self._set("warn")
+
+    def _taken(self, debug_mode: int | str) -> None:
+        """The program sets the mode."""
+        self._end(debug_mode)
+        if self._notice is not None:
+            warnings.warn(self._notice, stacklevel=2)
 
     def _end(self, debug_mode: int | str) -> None:
         self.on = False
         for module, name, original in reversed(self._replaced):
             setattr(module, name, original)
         self._replaced.clear()
-        warnings.filters[:] = [f for f in warnings.filters if getattr(f[1], "pattern", "") != MESSAGE]  # type: ignore[index]
+        warnings.filters[:] = [f for f in warnings.filters if getattr(f[1], "pattern", "") != OURS]  # type: ignore[index]
         self._set(debug_mode)
 
     def _replace(self, module: Any, name: str, new: Any) -> None:
@@ -80,12 +90,15 @@ class Syncs:
 
         def filtering(*args: Any, **kwargs: Any) -> None:
             original(*args, **kwargs)
-            if original.__name__ != "filterwarnings" or MESSAGE not in (*args, *kwargs.values()):
-                warnings.filterwarnings("always", MESSAGE)
+            if original.__name__ != "filterwarnings" or OURS not in (*args, *kwargs.values()):
+                warnings.filterwarnings("always", OURS)
 
         return filtering
 
     def _shown(self, message: Any) -> None:
+        if str(message.message).startswith(NOTICE) and self._notice is None:
+            self._notice = message.message
+            return
         if str(message.message).startswith(MESSAGE):
             with self.session.looking():
                 if self.session.sees():

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gradguard.runtime.frames import Site
+from gradguard.runtime.frames import Place, RootUse, Site
 
 if TYPE_CHECKING:
     from gradguard.runtime.hidden import Hidden
 
 KEY = "gradguard"
+_storage_address: Callable[[Any], int] = torch._C._storage_address
 # Attributes that hold a result of the op itself.
+AccumulateGrad = torch._C._functions.AccumulateGrad
 RESULTS = {"_saved_result", "_saved_output", "_saved_out"}
 
 
@@ -92,7 +95,7 @@ class Record:
     """One node: which op made it, where, what it saved, and which backward ran it.
 
     hidden: what a write through a view may have saved out of sight; this is the node of the base.
-    version: that of the result if it is a view, else -1.
+    version: that of the result if it is a view, else -1. era: backwards that had ended before.
     """
 
     __slots__ = (
@@ -100,6 +103,7 @@ class Record:
         "bytes",
         "call",
         "calls",
+        "era",
         "hidden",
         "hooked",
         "op",
@@ -129,6 +133,7 @@ class Record:
         self.stale_at_birth = False
         self.hidden: Hidden | None = None
         self.version = -1
+        self.era = 0
 
     def result(self) -> Any:
         """The result while it lives and still is the result of this node: a view written since gets another one."""
@@ -169,12 +174,13 @@ class Tape:
         self.closed = False
         self.sequence = 0
         self.pulse = 0
+        self.era = 0
         self.live: dict[int, Record] = {}
         self.live_bytes = 0
         self.by_storage: dict[int, list[Saved]] = defaultdict(list)
         self.alive_per_pulse: Counter[int] = Counter()
         self.suspects: dict[int, Saved] = {}
-        self.roots: dict[int, RootUse] = {}
+        self.roots: dict[Place, RootUse] = {}
         self._names: dict[type, tuple[str, ...]] = {}
 
     def tick(self) -> int:
@@ -190,18 +196,23 @@ class Tape:
         if isinstance(out, torch.Tensor) and out._is_view():
             record.version = out._version
         metadata[KEY] = Mark(record, self)
+        record.era = self.era
+        site.made += 1
         self.live[id(record)] = record
         self.alive_per_pulse[self.pulse] += 1
-        if site.root is not None:
-            place = site.places[site.root]
-            key = hash((id(place.code), place.instruction))
-            use = self.roots.get(key)
-            if use is None:
-                use = self.roots[key] = RootUse(site)
+        use = self.root_use(site)
+        if use is not None:
             use.recorded += 1
         if not hooked:
             self._see_saved(node, record)
         return record
+
+    def root_use(self, site: Site) -> RootUse | None:
+        """What is counted for the module call that a site lies in; None outside all modules."""
+        if site.use is None and site.root is not None:
+            place = site.places[site.root]
+            site.use = self.roots.setdefault(place, RootUse(site))
+        return site.use
 
     def _see_saved(self, node: Any, record: Record) -> None:
         saved: list[Saved] = []
@@ -302,20 +313,10 @@ class Tape:
                 del self.by_storage[storage]
 
 
-@dataclass(slots=True)
-class RootUse:
-    """How often the graphs of one module call in the user's code were recorded, and how often run backward."""
-
-    site: Site
-    recorded: int = 0
-    executed: int = 0
-    calls: int = 0
-
-
 def storage_of(tensor: Any) -> int:
     """An address that stands for the memory of a tensor while it lives; 0 if it has no memory of the usual kind."""
     try:
-        return int(tensor.untyped_storage()._cdata)
+        return _storage_address(tensor)
     except (RuntimeError, NotImplementedError):
         return 0
 
@@ -345,6 +346,11 @@ def origin(tensor: Any) -> Any:
 def is_leaf(tensor: Any) -> bool:
     """Whether a tensor is a leaf; a view of something that requires grad is none."""
     return origin(tensor) is tensor and bool(tensor.is_leaf)
+
+
+def leaf_of(node: Any) -> Any:
+    """The leaf into which a node accumulates its gradient; None for other nodes."""
+    return node.variable if type(node) is AccumulateGrad else None
 
 
 def record_of(node: Any) -> Record | None:

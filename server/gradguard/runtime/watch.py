@@ -31,6 +31,8 @@ _is_grad_enabled = torch.is_grad_enabled
 _increment_version = torch.autograd.graph.increment_version
 Tensor = torch.Tensor
 DETACH = torch.ops.aten.detach.default
+_eval_frame = torch._C._dynamo.eval_frame
+CAN_SKIP = hasattr(_eval_frame, "set_code_exec_strategy")
 
 
 def saved_tensor_hooks_on() -> bool:
@@ -51,6 +53,11 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
     def ignore_compile_internals(cls) -> bool:
         # Compiled regions must be compiled as if nobody watched.
         return True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Torch would put a wrapper around the dispatch that loads its compiler, and costs more than some operators do.
+        return not CAN_SKIP
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -226,3 +233,11 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
             for entry in list(entries or ()):
                 entry.writes.append(write)
                 session.silent_writes.before_write(entry, target)
+
+
+if CAN_SKIP:
+    # What that wrapper is for: no part of the dispatch is ever compiled.
+    skip = _eval_frame._FrameAction.SKIP
+    _eval_frame.set_code_exec_strategy(
+        Watch.__torch_dispatch__.__code__, _eval_frame._FrameExecStrategy(skip, skip)
+    )
