@@ -80,6 +80,10 @@ def apply(
         if w.role == "out" and tensor.expanded and _takes(op, form, bound, tensor):
             _writable(run, tensor, [], place, name, bound.exprs.get("out"), "out", sure, None)
             return tensor
+    if not targets and form.aliases:
+        itself = _handed_back(run, op, form, bound)
+        if itself is not None:
+            return itself
     if run.rewritten:
         _read_again(run, inputs, place)
     cuts = _cuts(run, inputs, bound)
@@ -130,6 +134,17 @@ def _elsewhere(form: Form, planned: Plan, bound: Bound) -> list[Tensor]:
     """Tensors in the place of those that get no gradient."""
     names = [name for _, name, kind in planned.coerced if kind is Kind.TENSOR and name != "out"]
     return [tensor for name in names if name not in form.differentiable for tensor in bound.tensors(name)]
+
+
+def _handed_back(run: Run, op: Op, form: Form, bound: Bound) -> Tensor | None:
+    """The argument, where an op with nothing to do (`to`, `contiguous`) surely returns it: nothing is recorded."""
+    alias = form.aliases[0]
+    if alias.kind is not AliasKind.SAME or len(form.results) != 1 or form.list_result or alias.of == "out":
+        return None
+    sources = bound.tensors(alias.of)
+    if len(sources) != 1 or holds(run, alias.when, bound, source=sources[0], op=op) is not True:
+        return None
+    return sources[0]
 
 
 def _takes(op: Op, form: Form, bound: Bound, out: Tensor) -> bool:
@@ -359,6 +374,14 @@ def _result_of_aliases(
     return _result(run, op, form, role, bound, place, node, needs, name, None)
 
 
+_BY_COLUMNS = (
+    "torch.linalg.", "torch.fft.", "torch.cholesky", "torch.inverse", "torch.pinverse", "torch.qr", "torch.lu", "torch.svd",
+    "torch.geqrf", "torch.orgqr", "torch.ormqr", "torch.triangular_solve", "torch.stft", "torch.rot90", "torch.nonzero", "torch.argwhere",
+    "Tensor.cholesky", "Tensor.inverse", "Tensor.pinverse", "Tensor.qr", "Tensor.lu", "Tensor.svd", "Tensor.geqrf", "Tensor.orgqr",
+    "Tensor.ormqr", "Tensor.triangular_solve", "Tensor.stft", "Tensor.rot90", "Tensor.nonzero", "Tensor.argwhere",
+)  # fmt: skip
+"""Results of these may lie in memory column by column though their arguments lie row by row."""
+
 _COPIES = ("clone", "contiguous", "cpu", "to")
 
 
@@ -420,6 +443,8 @@ def _result(
         else None
     )
     layout.fresh(made, shape, tensors)
+    if op.name.startswith(_BY_COLUMNS) and shape != ():
+        made.contiguous, made.strides = None, None
     if len(tensors) == 1 and op.name.rpartition(".")[2] in _COPIES:
         made.copied = tensors[0].elements, len(tensors[0].memory.writes)
     made.sure = all(t.sure for t in tensors) if tensors else True

@@ -379,7 +379,7 @@ def check_write(
 
 OVERLAP_ALLOWED = frozenset({
     "zero_", "fill_", "zeros_", "ones_", "constant_", "fill_diagonal_", "index_fill_", "masked_fill_", "tril_", "triu_",
-    "conj_physical_", "resize_", "resize_as_", "set_", "squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_",
+    "threshold_", "threshold", "Threshold", "conj_physical_", "resize_", "resize_as_", "set_", "squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_",
 })  # fmt: skip
 """Writes that torch lets pass on overlapping memory, as seen for every in-place method of torch 2.13 on an expanded tensor."""
 

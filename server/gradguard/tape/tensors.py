@@ -59,6 +59,13 @@ def attribute(run: Run, frame: Frame, owner: Tensor, name: str, node: ast.AST) -
         return owner.base
     if name == "real" and owner.dtype is not None and not owner.dtype.startswith("complex"):
         return owner
+    if (
+        name in ("mT", "H", "mH")
+        and owner.shape == ()
+        and not (owner.dtype or "complex").startswith("complex")
+    ):
+        # Without dimensions there is nothing to transpose: torch hands the tensor back.
+        return owner
     if name in ("T", "mT", "H", "mH", "real", "imag"):
         call = Call([owner], {}, run.place(frame, node), [getattr(node, "value", None)], {})
         for spelled in (f"Tensor.{name}", {"T": "Tensor.t", "mT": "Tensor.adjoint"}.get(name, "")):
