@@ -143,7 +143,16 @@ def test_what_a_kept_value_is_offered(line: str) -> None:
 
 
 GRAPH = "import torch\nx = torch.rand(3, requires_grad=True)\nh = x.exp()\na, b = h.sum(), h.mean()\n"
+NUMBER_FIRST = """import torch
+y = torch.rand(3, requires_grad=True) * 2
+total = 0.0
+for i in range(3):
+    y[-1] **= total
+    total -= y.sum()
+(y.sum() + total).backward()
+"""
 NOT_OFFERED = {
+    "a clone of what is a number in the first pass": ("clone", NUMBER_FIRST),
     "a backward that may not run": (
         "sum-backwards",
         GRAPH + "if x.sum() > 0:\n    a.backward()\nb.backward()\n",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from gradguard.findings import Applicability, FixPlan
 from gradguard.rules.model import Context
@@ -33,6 +34,37 @@ def function_around(tree: ast.Module, node: ast.AST) -> ast.AST | None:
             ):
                 return one
     return None
+
+
+def may_be_plain(context: Context, node: ast.expr, place: Place) -> bool:
+    """Whether a name is also bound to a number or None in its function, as a running value is before its loop."""
+    if not isinstance(node, ast.Name):
+        return False
+    tree = context.analysis.sources[place.path].tree
+    scope = function_around(tree, node) or tree
+    known: frozenset[str] | None = getattr(scope, "_gradguard_constants", None)
+    if known is None:
+        known = frozenset(_bound_to_constants(scope))
+        scope._gradguard_constants = known  # type: ignore[attr-defined]
+    return node.id in known
+
+
+def _bound_to_constants(scope: ast.AST) -> Iterator[str]:
+    for part in ast.walk(scope):
+        if isinstance(part, ast.Assign) and isinstance(part.value, (ast.Constant, ast.UnaryOp, ast.Tuple)):
+            for target in part.targets:
+                yield from _constants(target, part.value)
+        elif isinstance(part, ast.AnnAssign) and part.value is not None:
+            yield from _constants(part.target, part.value)
+
+
+def _constants(target: ast.expr, value: ast.expr) -> Iterator[str]:
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        for one, own in zip(target.elts, value.elts):
+            yield from _constants(one, own)
+    inner = value.operand if isinstance(value, ast.UnaryOp) else value
+    if isinstance(target, ast.Name) and isinstance(inner, ast.Constant):
+        yield target.id
 
 
 def after(context: Context, node: ast.AST, place: Place, goal: Place | None, title: str) -> list[FixPlan]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradguard.findings import Applicability, FixPlan
+from gradguard.rules.blocks import may_be_plain
 from gradguard.rules.model import Context
 from gradguard.tape.domain import Place
 
@@ -42,7 +43,7 @@ def detached(
             id(part) for each in ast.walk(statement) if isinstance(each, _DISPLAYS) for part in _parts(each)
         }
         found = [part for part in found if id(part) in shown]
-    if not found:
+    if not found or any(may_be_plain(context, part, place) for part in found):
         return []
     spans = [context.analysis.span(Place(place.path, part)) for part in found]
     also = ";".join(f"{s.line}:{s.column}:{s.end_line}:{s.end_column}" for s in spans[1:])

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from gradguard.findings import Applicability, FixPlan
 from gradguard.ops import table
-from gradguard.rules.blocks import after, function_around
+from gradguard.rules.blocks import after, function_around, may_be_plain
 from gradguard.rules.model import Context, quoted
 from gradguard.source.blocks import around
 from gradguard.source.loops import fills_rows
@@ -59,6 +59,8 @@ def rewritten(context: Context, write: WriteFact, *, known: bool = True) -> list
     applicability = Applicability.SAFE if safe else Applicability.UNSAFE
     if write.kind in ("op", "augmented", "out") and (not name or name == spelled[0]):
         form = {"form": "clone"} if "dtype" in sharing.reasons else {}
+        if form and may_be_plain(context, target, write.place):
+            return []
         title = f"Write {quoted(name or write.text)} out of place"
         return context.plan("out-of-place", title, applicability, node, write.place, name=name, **form)
     if not name or not _assignable(name):
@@ -249,6 +251,8 @@ def saved_cloned(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
             continue
         expr = clonable(context, other)
         if expr is None or other.saved.place.path != event.write.place.path:
+            return []
+        if may_be_plain(context, expr, other.saved.place):
             return []
         places[expr] = other.saved.place
         first = first or other
