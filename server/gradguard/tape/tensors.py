@@ -317,25 +317,33 @@ def _new(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Va
     return creation.new_like(run, frame, owner, call, node)
 
 
+def _is_flag(value: Value) -> bool:
+    return isinstance(value, bool) or (isinstance(value, Sym) and value.kind == "bool")
+
+
 def _to(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
     """`to`, `cuda`, `cpu`, ...: the same tensor where nothing changes, else a copy with history."""
     name = call.name
     values: dict[str, Value] = {"self": owner}
+    # By position `non_blocking`, then `copy`.
+    flags = [value for value in call.args if _is_flag(value)]
     for value in (*call.args, *call.kwargs.values()):
+        if _is_flag(value):
+            continue
         if (isinstance(value, TorchName) and shapes.is_dtype(value.path)) or (
             isinstance(value, Sym) and value.kind == "dtype"
         ):
             values["dtype"] = value
         elif isinstance(value, Tensor):
             values["other"] = value
-        elif isinstance(value, (str, Sym, int)) and not isinstance(value, bool):
+        elif isinstance(value, (str, Sym, int)):
             values["device"] = value
     if name == "cuda":
         values["device"] = "cuda"
     elif name == "cpu":
         values["device"] = "cpu"
         reads.host_read(run, frame, node, "cpu", owner, implicit=False)
-    copies = known_truth(call.kwargs.get("copy", False))
+    copies = known_truth(call.kwargs.get("copy", flags[1] if len(flags) > 1 else False))
     method_name = f"Tensor.{name}"
     same = both(
         shapes.memory_fact("same_dtype", owner, values, method_name),
