@@ -12,7 +12,7 @@ from collections.abc import Hashable
 
 from gradguard.tape.frame import Frame, Loop
 from gradguard.tape.run import Run
-from gradguard.tape.values import DictV, Instance, ListV, Sym, Value, token
+from gradguard.tape.values import DictV, Instance, ListV, Sym, TupleV, Value, token
 
 Container = ListV | DictV
 Cell = tuple[dict[str, Value] | ListV | DictV, Hashable]
@@ -44,6 +44,28 @@ def counted(run: Run, at: Cell | None, op: type[ast.operator] | None, before: Va
             if loop.iteration:
                 # The second pass stands for all that follow.
                 _forget(run, at, rises)
+
+
+def passed(run: Run, test: ast.If) -> None:
+    """Note that a test of a counter was passed in the pass that is running."""
+    loop = run.loops[-1]
+    if loop.long and loop.passed.setdefault(test, loop.iteration) == loop.iteration == 1:
+        loop.late.append(test)
+
+
+def another(run: Run, item: Value) -> Value:
+    """An item of unknown data like the last one; None where there is no telling what it would be."""
+    if type(item) is int or (isinstance(item, Sym) and item.kind == "index"):
+        return later(run)
+    if isinstance(item, Sym) and item.data:
+        made = run.fresh(data=True)
+        made.kind = item.kind
+        return made
+    if isinstance(item, TupleV):
+        parts = [another(run, part) for part in item.items]
+        known = [part for part in parts if part is not None]
+        return TupleV(tuple(known), names=item.names, open=item.open) if len(known) == len(parts) else None
+    return None
 
 
 def grown(run: Run, container: Container) -> None:

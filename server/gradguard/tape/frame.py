@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -146,6 +147,10 @@ class Loop:
     """Has more passes, or may have, than are run."""
     counted: dict[tuple[int, Hashable], tuple[Cell, bool]] = field(default_factory=dict)
     """Numbers that the pass has made from themselves; with each, whether it rises."""
+    passed: dict[ast.If, int] = field(default_factory=dict)
+    """Tests of a counter, and the pass in which each was passed for the first time."""
+    late: list[ast.If] = field(default_factory=list)
+    """Tests of a counter that were passed for the first time after the first pass: one more pass repeats them."""
     grown: dict[int, Container] = field(default_factory=dict)
     """Containers that the pass has put items into."""
     length: int = 0

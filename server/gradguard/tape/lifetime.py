@@ -85,11 +85,12 @@ def _look(run: Run, frame: Frame, loop: Loop) -> None:
         if age > 0 and age >= last // 2 and made is not None and _accumulates(tensor, made, loop, ages, age):
             _keep(run, loop, [tensor], "accumulate", made, ages)
     for held in groups.values():
-        # What is emptied or overwritten in turns holds late passes only.
-        old = [tensor for tensor, age in held if 0 <= age <= last // 3]
-        new = [tensor for tensor, age in held if age > last // 3 and age >= last // 2]
+        # What is emptied or overwritten in turns holds late passes only; what a counter's test lets begin late, too.
+        place = held[0][0].stored_at or held[0][0].bound_at or held[0][0].created
+        began = 1 if any(_within(place.node, test) for test in loop.late) else 0
+        old = [tensor for tensor, age in held if began <= age <= max(began, last // 3)]
+        new = [tensor for tensor, age in held if age > max(began, last // 3) and age >= last // 2]
         if old and new:
-            place = old[0].stored_at or old[0].bound_at or old[0].created
             if not _emptied(place.node, loop.place.node):
                 _keep(run, loop, [*old, *new], "store", place, ages)
     if last < FEW:
@@ -98,6 +99,11 @@ def _look(run: Run, frame: Frame, loop: Loop) -> None:
         if 0 <= latest.get(key[1], -1) <= last // 3:
             # A loop inside kept it in the first passes of this one only.
             del run.kept[key]
+
+
+def _within(node: ast.AST, test: ast.If) -> bool:
+    """Whether a statement stands in the body of a test of the same file."""
+    return any(node is part for statement in test.body for part in ast.walk(statement))
 
 
 FEW = 3
@@ -220,7 +226,8 @@ def _keep(run: Run, loop: Loop, group: list[Tensor], how: str, place: Place, age
     key = (how, place.node, loop.place.node)
     if key in run.kept or newest is None:
         return
-    if not any(node.certain or node.opaque for node in graphs.graph(newest)):
+    # A graph that a backward walks is there, whatever was known of its operands.
+    if not any(node.certain or node.opaque or node.walks for node in graphs.graph(newest)):
         return
     old = [node for node in graphs.graph(newest) if 0 <= ages.of(node) < loop.passes - 1]
     saving = [

@@ -8,7 +8,7 @@ block is None when it ran through, or the signal that ended it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 from gradguard.tape import attributes, counting, definitions, imports, lifetime, operators, subscripts
@@ -155,7 +155,10 @@ def _if(run: Run, frame: Frame, node: ast.If) -> Steps:
         yield from _guarded(run, frame, node, node.body, test)
         yield from _guarded(run, frame, node, node.orelse, test)
         return None
-    taken = node.body if truth(run, frame, test, node.test) else node.orelse
+    answer = truth(run, frame, test, node.test)
+    taken = node.body if answer else node.orelse
+    if answer and run.loops and periodic(node.test):
+        counting.passed(run, node)
     if known is None:
         return (yield from _guarded(run, frame, node, taken, test))
     if periodic(node.test):
@@ -221,8 +224,8 @@ def _iterations(
     run.loops.append(loop)
     signal: Value = None
     try:
-        for count, item in enumerate(source.source):
-            if count >= limit:
+        for count, item in enumerate(_with_another(run, loop, source)):
+            if count >= limit + bool(loop.late):
                 break
             loop.iteration = count
             loop.began = run.tick()
@@ -239,6 +242,18 @@ def _iterations(
         run.loops.remove(loop)
         lifetime.loop_ends(run, frame, loop)
     return signal
+
+
+def _with_another(run: Run, loop: Loop, source: IteratorV) -> Iterator[Value]:
+    """The items, and one more of an unknown number of them where a pass has something to repeat."""
+    last: Value = None
+    for item in source.source:
+        last = item
+        yield item
+    if loop.late and not source.exact:
+        another = counting.another(run, last)
+        if another is not None:
+            yield another
 
 
 def _while(run: Run, frame: Frame, node: ast.While) -> Steps:
@@ -265,7 +280,7 @@ def _while(run: Run, frame: Frame, node: ast.While) -> Steps:
             unknown += known is None or endless
             concrete += known is True and not endless
             loop.long = loop.long or known is None or endless or concrete >= MAX_EXACT
-            if unknown > MAX_WHILE or concrete > MAX_EXACT:
+            if unknown > MAX_WHILE + bool(loop.late) or concrete > MAX_EXACT:
                 break
             signal = yield from execute_block(run, frame, node.body)
             lifetime.iteration_ends(run, frame, loop)
