@@ -96,3 +96,12 @@ def test_undone_writes_nothing_in_place() -> None:
     text = inplace.undone(source, range(1, source.lines.count + 1))
     changed = "y = y + 1\ny = y.mul(2)\ny = F.relu(y)\ny = y.clone()\ny[0] = 1\ny = y.clone().zero_()"
     assert text == source.text.replace(body[10:], changed)
+
+
+def test_each_of_several_that_are_alike() -> None:
+    """Judging one form leaves the places of the others what they are."""
+    head = "import torch\nx = torch.rand(3, requires_grad=True)\ny = x * 2\n"
+    source = Source("program.py", head + "y = y + 1\ny = y + 1\ny = y + 1\ny.sum().backward()\n")
+    plans = inplace.rewrites(source, Span(1, 1, 8, 1))
+    assert [plan.span.line for plan in plans] == [4, 5, 6]
+    assert [one.lineno for one in source.tree.body] == list(range(1, 8))

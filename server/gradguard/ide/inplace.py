@@ -81,11 +81,12 @@ def proven(
         return False
     if plan.kind == "add-inplace":
         return not found.slots
-    line = plan.span.line
-    statement = next(
-        one for one in ast.walk(source.tree) if isinstance(one, ast.Assign) and one.lineno == line
+    return any(
+        isinstance(one, ast.Assign)
+        and source.span(one) == plan.span
+        and found.slots == {ast.unparse(one.targets[0])}
+        for one in _at(source, plan.span.line)
     )
-    return found.slots == {ast.unparse(statement.targets[0])}
 
 
 def undone(source: Source, lines: range, workspace: Workspace = EMPTY, *, tensors: Iterable[str] = ()) -> str:
@@ -197,10 +198,8 @@ def _edited(plan: FixPlan, source: Source) -> Source | None:
     edits = api.edits(plan, source)
     if not edits:
         return None
-    text = applied(source, edits)
-    # Where no line moves, unchanged code may share its trees with the source, and what is known of it stands.
-    same = text.count("\n") == source.text.count("\n")
-    return Source(source.path, text, source if same else None)
+    # With trees of its own: those it would share move to where the same text stands now, and the source is still read.
+    return Source(source.path, applied(source, edits))
 
 
 def _sharing(plan: FixPlan, changed: Source, after: Analysis) -> Sharing | None:
