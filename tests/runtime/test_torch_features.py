@@ -50,6 +50,20 @@ print(calls)
 with torch.autograd.graph.save_on_cpu():
     (x.sin() * x).sum().backward()
 """,
+    "composite operators in inference mode": """
+w = nn.Parameter(torch.rand(3, 3))
+base = w * 1
+with torch.inference_mode():
+    for view in (base.expand_as(base), base.view_as(base), base.reshape(9), base.mT, base.flatten(), base.narrow(0, 1, 2)):
+        view.add_(0.1)
+        print(view._is_view(), view.is_inference(), base._version, float(view.sum()))
+    print(torch.einsum("ij,jk->ik", base, w).tolist(), nn.functional.linear(base, w).is_inference())
+try:
+    view.mul_(2)
+except RuntimeError as error:
+    print(error)
+print(base.grad_fn.name())
+""",
     "compile": """
 counts = []
 def backend(graph, inputs):

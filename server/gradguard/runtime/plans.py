@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -79,6 +80,14 @@ def plan_for(func: Any) -> Plan:
         name.startswith("_foreach_") and bool(writes),
         name in ("_to_copy", "copy_"),
     )
+
+
+@lru_cache(maxsize=4096)
+def is_composite(func: Any) -> bool:
+    """Whether an operator is only made of others: torch makes none of its views and counts none of its writes itself."""
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    name = func.name()
+    return has_kernel(name, "CompositeImplicitAutograd") and not has_kernel(name, "ADInplaceOrView")
 
 
 def copies_to_host(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 from gradguard.runtime import plans
 from gradguard.runtime.frames import Site
 from gradguard.runtime.hidden import Hidden, hidden_by
-from gradguard.runtime.plans import Plan, plan_for
+from gradguard.runtime.plans import Plan, is_composite, plan_for
 from gradguard.runtime.tape import node_of, storage_of
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ _top_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 _is_grad_enabled = torch.is_grad_enabled
 _increment_version = torch.autograd.graph.increment_version
 Tensor = torch.Tensor
+_is_inference = torch.is_inference_mode_enabled
+COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+VIEWS = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
 DETACH = torch.ops.aten.detach.default
 _eval_frame = torch._C._dynamo.eval_frame
 CAN_SKIP = hasattr(_eval_frame, "set_code_exec_strategy")
@@ -101,6 +104,8 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
         if session.closed or self.silent:
             return func(*args, **(kwargs or {}))
         plan = self.plans.get(func)
+        if _is_inference() and is_composite(func):
+            return self._parts(func, args, kwargs or {})
         note: tuple[Site, bool] | None = None
         began = perf_counter()
         try:
@@ -120,6 +125,16 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
         if note is not None and plan is not None:
             self._after(plan, note, func, args, kwargs or {}, result)
         return result
+
+    def _parts(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Runs a composite operator as torch does without a mode: each part is dispatched from the top.
+
+        In inference mode it comes here whole, from above the place where views are made and writes are counted.
+        """
+        included = torch._C._dispatch_tls_local_include_set()
+        excluded = torch._C._dispatch_tls_local_exclude_set() - VIEWS
+        with torch._C._ForceDispatchKeyGuard(included, excluded), self:
+            return func._op_dk(COMPOSITE, *args, **kwargs)
 
     def _before(self, plan: Plan, args: Any, kwargs: dict[str, Any]) -> tuple[Site, bool] | None:
         """Looks at an operator before it runs. Returns its site if autograd will record it."""
