@@ -264,13 +264,14 @@ def _save(run: Run, node: Node, form: Form, planned: Plan, bound: Bound) -> None
         if kept is False:
             continue
         sure = kept is True and not run.modes.autocast
+        askers = gradients(saved.when)
         # Statistics that this very call updates are kept, but its backward uses those of the batch.
         read = not form.writes or not any(
             w.role == saved.role and not w.counted and holds(run, w.when, bound) is not False
             for w in form.writes
         )
         expr = bound.exprs.get(saved.role)
-        roles = gradients(saved.when) if node.composite and len(node.edges) > 1 else frozenset()
+        roles = askers if node.composite and len(node.edges) > 1 else frozenset()
         serves = tuple(tensor for role in roles for tensor in bound.tensors(role))
         for tensor in bound.tensors(saved.role):
             machine.save(
@@ -283,6 +284,7 @@ def _save(run: Run, node: Node, form: Form, planned: Plan, bound: Bound) -> None
                 expr=expr,
                 read=read,
                 serves=serves,
+                likely=kept is True or not any(unknown(bound.values.get(role)) for role in askers),
             )
 
 

@@ -152,7 +152,7 @@ def check_saved(
         run.emit(
             SavedTensorMutated(
                 w.place,
-                True if sure else (False if saved.node.likely else None),
+                True if sure else (False if saved.node.likely and saved.likely else None),
                 fact,
                 write_fact(w, tensor, seen=w in writes),
                 backward_at,

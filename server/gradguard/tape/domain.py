@@ -114,6 +114,8 @@ class Saved:
     """False where backward checks the version but does not use the numbers."""
     serves: tuple[Tensor, ...] = ()
     """Of a composite node: the inputs whose gradients it was kept for, as far as that is known."""
+    likely: bool = True
+    """False where only a value of which nothing is known, as often a number as a tensor, could ask for it."""
     reported: bool = False
 
 

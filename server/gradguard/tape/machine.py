@@ -154,6 +154,7 @@ def save(
     expr: ast.AST | None = None,
     read: bool = True,
     serves: tuple[Tensor, ...] = (),
+    likely: bool = True,
 ) -> None:
     """Keep `tensor` at its present version. Torch refuses inference tensors here."""
     if tensor.inference and not run.modes.inference:
@@ -180,6 +181,7 @@ def save(
             expr,
             read,
             serves,
+            likely,
         )
     )
 
