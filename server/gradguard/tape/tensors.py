@@ -336,6 +336,9 @@ def _to(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Val
             values["dtype"] = value
         elif isinstance(value, Tensor):
             values["other"] = value
+        elif isinstance(value, float):
+            # Taken for a tensor to be like: one of a Python number.
+            values["dtype"] = TorchName("torch.float64")
         elif isinstance(value, (str, Sym, int)):
             values["device"] = value
     if name == "cuda":
