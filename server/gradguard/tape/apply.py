@@ -419,6 +419,12 @@ def _result(
                 part = _untracked(run, of, place, node, needs)
                 layout.piece(op.name, part, bound.values, of, index or 0)
                 return part
+            if role in form.nondifferentiable and sure:
+                # `view(torch.int32)` is to autograd what `detach()` is: no view, though a write raises the same count.
+                shared = machine.share(run, of, place, name, counter=True)
+                shared.shape = shared.strides = None
+                shapes.result_dtype(op.name, shared, bound.values)
+                return shared
             view = machine.make_view(run, of, name, place, multi=alias.multi, sure=sure)
             shapes.result_dtype(op.name, view, bound.values)
             if len(source) > 1:
