@@ -81,7 +81,18 @@ def check_op(op: Op, function: Any, chooser: random.Random, calls: int) -> Verdi
 
 
 def facts_of(form: Form, values: dict[str, Any]) -> Facts:
-    return arguments_only(form, Watched(values))
+    """What conditions ask of a call."""
+    return _with_sizes(arguments_only(form, Watched(values)), values)
+
+
+def _with_sizes(facts: Facts, values: dict[str, Any]) -> Facts:
+    """`(1, 1)` for a size says what `1` says."""
+    sizes = {
+        name: value[0]
+        for name, value in values.items()
+        if isinstance(value, tuple) and value and all(type(v) is int and v == value[0] for v in value)
+    }
+    return replace(facts, arguments={**facts.arguments, **sizes}) if sizes else facts
 
 
 def _crossed(op: Op, chooser: random.Random) -> Iterator[tuple[Form, dict[str, Any]]]:
@@ -108,12 +119,12 @@ def _calls(op: Op, chooser: random.Random) -> Iterator[tuple[Form, dict[str, Any
     for args, kwargs in pairs:
         for form in op.forms:
             values = bind(form, args, kwargs, strict=len(op.forms) > 1)
-            if values is not None and holds(form.given, arguments_only(form, Watched(values)).lookup):
+            if values is not None and holds(form.given, facts_of(form, values).lookup):
                 yield form, values
                 break
     for form in op.forms:
         for values in observe_samples.plain(form):
-            if holds(form.given, arguments_only(form, Watched(values)).lookup):
+            if holds(form.given, facts_of(form, values).lookup):
                 yield form, values
 
 
@@ -162,7 +173,8 @@ def _check_build(
         except Exception:
             return False
         everything = {**values, **observe_modules.members(module)}
-        facts = arguments_only(form, Watched(everything, literals=observe_modules.attributes(module)))
+        attributes = observe_modules.attributes(module)
+        facts = _with_sizes(arguments_only(form, Watched(everything, literals=attributes)), attributes)
         if holds(form.given, facts.lookup):
             scene = observe_modules.scene(cls, build, form, values)
             return check_call(form, scene, facts, everything, chooser, verdict)
