@@ -290,8 +290,12 @@ def bare_update(w: Writer) -> bool:
     p = w.rng.choice(leaves).text
     lines = [f"{p} -= 0.1 * {p}.grad", *([f"{p}.grad.zero_()"] if w.rng.random() < 0.5 else [])]
     place(w, "with torch.no_grad():", lines)
-    with torch.no_grad():
-        exec("\n".join(lines), w.frame.space)
+    try:
+        with torch.no_grad():
+            exec("\n".join(lines), w.frame.space)
+    except RuntimeError as error:
+        # A gradient may be a tensor that torch lets nobody write: zeros without memory.
+        raise Unusable from error
     return True
 
 

@@ -58,7 +58,12 @@ def run(first: int, programs: int, jobs: int, pool: Pool) -> Result:
 
 
 def _batch(seeds: list[int], pool: Pool) -> list[Case] | Died:
-    answer: list[Case] | Died = pool.call("tests.fuzz.compare:batch", timeout=SECONDS_A_BATCH, seeds=seeds)
+    try:
+        answer: list[Case] | Died = pool.call(
+            "tests.fuzz.compare:batch", timeout=SECONDS_A_BATCH, seeds=seeds
+        )
+    except RuntimeError as error:
+        return Died("failed", str(error))
     return answer
 
 
