@@ -54,6 +54,101 @@ PROGRAMS: dict[str, tuple[str, str, set[tuple[int, str]]]] = {
         "ok",
         set(),
     ),
+    "accumulated in a dictionary by turns": (
+        "net = nn.Linear(4, 1)\nsums = {'a': 0.0, 'b': 0.0}\nfor i in range(8):\n    loss = net(torch.rand(2, 4)).sum()\n    loss.backward()\n    sums['ab'[i % 2]] = sums['ab'[i % 2]] + loss\n",
+        "ok",
+        {(6, "GG202")},
+    ),
+    "accumulated in two objects by turns": (
+        "class Mean:\n    total = 0.0\n    def add(self, x):\n        self.total = self.total + x\n\nnet = nn.Linear(4, 1)\nmeans = [Mean(), Mean()]\nfor i in range(6):\n    loss = net(torch.rand(2, 4)).sum()\n    loss.backward()\n    means[i % 2].add(loss)\n",
+        "ok",
+        {(4, "GG201")},
+    ),
+    "sums of two passes kept by turns": (
+        "net = nn.Linear(4, 1)\nsums = {0: 0.0, 1: 0.0}\nfor i in range(12):\n    loss = net(torch.rand(2, 4)).sum()\n    loss.backward()\n    if i % 4 < 2:\n        sums[i % 2] = 0.0\n    sums[i % 2] = sums[i % 2] + loss\n",
+        "ok",
+        set(),
+    ),
+    "read in a function that a loop calls": (
+        "def value(x):\n    y = x * 2\n    return y.item()\n\nd = torch.device('cpu')\nfor i in range(5):\n    value(torch.rand((), device=d))\n",
+        "ok",
+        {(3, "GG301")},
+    ),
+    "read in a function that a loop calls once in a while": (
+        "def value(x):\n    y = x * 2\n    return y.item()\n\nd = torch.device('cpu')\nfor i in range(12):\n    x = torch.rand((), device=d)\n    if i % 3 == 0:\n        value(x)\n",
+        "ok",
+        set(),
+    ),
+    "read beside a function with a loop of its own": (
+        "def layers(x):\n    for _ in range(3):\n        x = x * 2\n    return x\n\nd = torch.device('cpu')\nfor i in range(5):\n    x = layers(torch.rand((), device=d))\n    x.item()\n",
+        "ok",
+        {(9, "GG301")},
+    ),
+    "read for each part while two are built": (
+        "d = torch.device('cpu')\nclass Part:\n    def __init__(self):\n        self.top = max(w.max().item() for w in torch.rand(4, 2, device=d))\n\nfor _ in range(2):\n    Part()\n",
+        "ok",
+        set(),
+    ),
+    "one_hot of no width by its name": (
+        "d = torch.device('cpu')\nwidth = -1\nx = torch.arange(3, device=d)\nfor i in range(5):\n    y = F.one_hot(x, num_classes=width)\n",
+        "ok",
+        {(5, "GG302")},
+    ),
+    "one_hot of a width by its name": (
+        "d = torch.device('cpu')\nwidth = 3\nx = torch.arange(3, device=d)\nfor i in range(5):\n    y = F.one_hot(x, width) + F.one_hot(num_classes=4 - 1, input=x)\n",
+        "ok",
+        set(),
+    ),
+    "one_hot of no width every second pass": (
+        "d = torch.device('cpu')\nx = torch.arange(3, device=d)\nfor i in range(8):\n    z = x + 1\n    if i % 2:\n        y = F.one_hot(x)\n",
+        "ok",
+        set(),
+    ),
+    "mask of what is put in read again in backward": (
+        "d = torch.device('cpu')\nm = torch.tensor([True, False, True], device=d)\nv = torch.rand(2, requires_grad=True)\nfor i in range(4):\n    x = torch.rand(3)\n    x[m] = v\n    y = x * 2\n    y.sum().backward()\n",
+        "ok",
+        {(6, "GG302"), (8, "GG302")},
+    ),
+    "mask of one value with a gradient read in backward only": (
+        "d = torch.device('cpu')\nm = torch.tensor([True, False, True], device=d)\nv = torch.rand((), requires_grad=True)\nfor i in range(4):\n    x = torch.rand(3)\n    x[m] = v\n    x.sum().backward()\n",
+        "ok",
+        {(7, "GG302")},
+    ),
+    "mask of several values without a gradient read again in backward": (
+        "d = torch.device('cpu')\nm = torch.tensor([True, False, True], device=d)\nw = torch.rand(3, requires_grad=True)\nfor i in range(4):\n    x = w * 2\n    x[m] = torch.rand(2)\n    torch.autograd.grad(x.sum(), w)\n",
+        "ok",
+        {(6, "GG302"), (7, "GG302")},
+    ),
+    "mask of masked_select not read in backward": (
+        "d = torch.device('cpu')\nm = torch.tensor([True, False, True], device=d)\nw = torch.rand(3, requires_grad=True)\nfor i in range(4):\n    x = (w * 2).masked_select(m)\n    x.sum().backward()\n",
+        "ok",
+        {(5, "GG302")},
+    ),
+    "mask that backward does not come by": (
+        "d = torch.device('cpu')\nm = torch.tensor([True, False, True], device=d)\nw = torch.rand(3, requires_grad=True)\nfor i in range(4):\n    x = (w * 2)[m]\n    (w * 3).sum().backward()\n",
+        "ok",
+        {(5, "GG302")},
+    ),
+    "written in a closure that is partly applied": (
+        "import functools\nw = torch.rand(3, requires_grad=True)\no = torch.optim.SGD([w], 0.1)\ny = w.exp()\ndef closure(t):\n    t.add_(1)\n    return t.sum()\n\no.step(functools.partial(closure, y))\ny.sum().backward()\n",
+        "raises",
+        {(6, "GG101")},
+    ),
+    "written in a decorated closure of an optimizer of the program": (
+        "class Own(torch.optim.SGD):\n    def step(self, closure):\n        return super().step(closure)\n\nclass Task:\n    def loss(self):\n        y.add_(1)\n        return y.sum()\n\nw = torch.rand(3, requires_grad=True)\no = Own([w], 0.1)\ny = w.exp()\no.step(closure=torch.enable_grad()(Task().loss))\ny.sum().backward()\n",
+        "raises",
+        {(7, "GG101")},
+    ),
+    "written in a helper of an optimizer of the program": (
+        "def change(p):\n    p.add_(1)\n\nclass Own(torch.optim.Optimizer):\n    @torch.no_grad()\n    def step(self, closure=None):\n        for p in self.param_groups[0]['params']:\n            change(p)\n\nw = torch.rand(3, requires_grad=True)\no = Own([w], {})\ny = (w * w).sum()\no.step(lambda: 0)\ny.backward()\n",
+        "raises",
+        {(13, "GG106")},
+    ),
+    "optimizer that steps in the closure of another": (
+        "w, v = torch.rand(3, requires_grad=True), torch.rand(3, requires_grad=True)\no, p = torch.optim.SGD([w], 0.1), torch.optim.SGD([v], 0.1)\nw.grad = v.grad = torch.ones(3)\ny = (v * v).sum()\ndef closure():\n    p.step()\n    return 0\n\no.step(closure)\ny.backward()\n",
+        "raises",
+        {(6, "GG106")},
+    ),
     "values of a device wanted by a function in Python": (
         "x = torch.rand(6, device=torch.device('cpu'))\nfor i in range(5):\n    u = torch.unique(x)\n",
         "ok",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 import weakref
-from collections import defaultdict
+from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from gradguard.findings import Severity
 from gradguard.runtime.carry import receiving
 from gradguard.runtime.collect import Where
 from gradguard.runtime.frames import Place, Site
-from gradguard.runtime.holders import common_container, filled, kind_of, store_in_source
+from gradguard.runtime.holders import common_container, filled, holds, kind_of, store_in_source
 from gradguard.runtime.tape import Call, Record, node_of, record_of
 
 if TYPE_CHECKING:
@@ -175,28 +175,20 @@ class Growth:
         for record, out in held:
             by_site[record.site.number].append((record, out))
         for group in by_site.values():
-            if len({record.pulse for record, _ in group}) < FEWEST_PULSES or not self._see_stored(group):
-                self._see_chain(*group[-1])
+            pulses = len({record.pulse for record, _ in group})
+            stored = pulses >= FEWEST_PULSES and self._see_stored(group)
+            if not stored and not (pulses > 1 and self._see_turns(group)):
+                self._see_chain(group[-1][1])
         held.clear()
 
-    def _see_chain(self, record: Record, out: Any) -> None:
+    def _see_chain(self, out: Any) -> None:
         """One tensor whose graph repeats the same place in many pulses: it was accumulated."""
+        order = _records_behind([out])
         pulses: dict[int, set[int]] = defaultdict(set)
         examples: dict[int, list[Record]] = defaultdict(list)
-        order: list[Record] = []
-        seen: set[Any] = set()
-        pending = [node_of(out)]
-        while pending and len(seen) < MOST_NODES:
-            node = pending.pop(0)
-            if node is None or node in seen:
-                continue
-            seen.add(node)
-            known = record_of(node)
-            if known is not None:
-                pulses[known.site.number].add(known.pulse)
-                examples[known.site.number].append(known)
-                order.append(known)
-            pending.extend(following for following, _ in node.next_functions)
+        for known in order:
+            pulses[known.site.number].add(known.pulse)
+            examples[known.site.number].append(known)
         for known in order:
             number = known.site.number
             if len(pulses[number]) >= FEWEST_PULSES or self._lasts(examples[number]):
@@ -205,6 +197,22 @@ class Growth:
                     Candidate("GG201", where, known.site, examples[number][:64], fast=_bytes(order))
                 )
                 return
+
+    def _see_turns(self, group: list[tuple[Record, Any]]) -> bool:
+        """Several tensors accumulated at one place by turns: none of what was ever added there has been let go."""
+        site = group[0][0].site
+        order = _records_behind([out for _, out in group])
+        added = [known for known in order if known.site is site]
+        if len({known.pulse for known in added}) <= 2 * len(group) or len(added) != site.made:
+            return False
+        where = receiving(site)
+        candidate = Candidate("GG201", where, site, added[:64], fast=_bytes(order))
+        asked = [out for _, out in group[:MOST_ASKED]]
+        container = common_container(asked, self.session.frames)
+        if container is not None and holds(container, asked[0]):
+            candidate.code, candidate.container = "GG202", kind_of(container)
+        self._propose(candidate)
+        return True
 
     def _lasts(self, records: list[Record]) -> bool:
         """Whether something done once in a while piles up: few yet, but old, and none has been let go."""
@@ -338,6 +346,23 @@ class Growth:
         earlier[:] = [
             weakref.ref(leaf.grad) for leaf in leaves if leaf.grad is not None and leaf.grad.requires_grad
         ]
+
+
+def _records_behind(tensors: list[Any]) -> list[Record]:
+    """What is known of the graphs of some tensors, nearest first."""
+    found: list[Record] = []
+    seen: set[Any] = set()
+    pending = deque(map(node_of, tensors))
+    while pending and len(seen) < MOST_NODES:
+        node = pending.popleft()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        known = record_of(node)
+        if known is not None:
+            found.append(known)
+        pending.extend(following for following, _ in node.next_functions)
+    return found
 
 
 def _bytes(records: list[Record]) -> bool:

@@ -36,6 +36,14 @@ def filled(container: Any) -> int:
     return sum(item is not None for item in container.flat) if _is_array(container) else len(container)
 
 
+def holds(container: Any, tensor: Any) -> bool:
+    """Whether a tensor is an item of a container itself."""
+    if _is_array(container):
+        return True
+    items = container.values() if isinstance(container, dict) else container
+    return any(item is tensor for item in items)
+
+
 def kind_of(container: Any) -> str:
     return "NumPy array" if _is_array(container) else type(container).__name__
 

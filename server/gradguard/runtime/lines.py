@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from gradguard.findings import Span
 from gradguard.runtime.frames import Place
@@ -32,6 +32,18 @@ class File:
                 child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)
             }
         return self._parents
+
+    @cached_property
+    def looped(self) -> set[int]:
+        """Lines that may run more than once for one run of their function."""
+        found: set[int] = set()
+        # What lies further in comes later.
+        for node in ast.walk(self.tree):
+            if isinstance(node, (ast.For, ast.While, ast.AsyncFor)):
+                found.update(range(node.lineno + 1, (node.end_lineno or node.lineno) + 1))
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                found.difference_update(range(node.lineno + 1, (node.end_lineno or node.lineno) + 1))
+        return found
 
     def line(self, number: int) -> str:
         return self.lines[number - 1].strip() if 0 < number <= len(self.lines) else ""
@@ -112,13 +124,14 @@ def target_text(place: Place) -> str:
 
 def call_names(place: Place) -> set[str]:
     """Last parts of the names of the calls that start on the line, such as `item` of `loss.item()`."""
-    names = set()
-    for node in calls_at(place):
-        if isinstance(node.func, ast.Attribute):
-            names.add(node.func.attr)
-        elif isinstance(node.func, ast.Name):
-            names.add(node.func.id)
-    return names
+    return {name for name in map(called_name, calls_at(place)) if name}
+
+
+def called_name(call: ast.Call) -> str:
+    """The last part of what is called by name, else nothing."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
 
 
 def calls_at(place: Place) -> list[ast.Call]:

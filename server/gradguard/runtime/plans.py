@@ -18,6 +18,7 @@ READS = {
     "equal",
 }
 MASKED = {"index", "index_put", "index_put_", "_index_put_impl_"}
+MASKS = (torch.bool, torch.uint8)
 # Running statistics are written although the schema does not say so: positions of mean, variance and training flag.
 STATISTICS = {
     "native_batch_norm": (3, 4, 5),
@@ -104,7 +105,7 @@ def copies_to_host(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 def masks_read(plan: Plan, args: tuple[Any, ...]) -> bool:
     """Whether an indexing operator has to learn from a mask how many elements it selects."""
     indices = args[1]
-    if not any(isinstance(i, torch.Tensor) and i.dtype in (torch.bool, torch.uint8) for i in indices):
+    if not any(isinstance(i, torch.Tensor) and i.dtype in MASKS for i in indices):
         return False
     # One value for all selected elements takes the masked_fill path, which knows its size.
     return plan.name == "index" or args[2].numel() != 1

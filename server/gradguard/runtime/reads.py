@@ -6,26 +6,29 @@ of a library, such as an optimizer, are left out: they are not the user's statem
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
-from types import FrameType
-from typing import TYPE_CHECKING, Any
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradguard.findings import Severity
-from gradguard.runtime import lines
-from gradguard.runtime.frames import USER, Place
+from gradguard.runtime import lines, plans
+from gradguard.runtime.engine import Survey
+from gradguard.runtime.frames import USER, Place, Site
 from gradguard.runtime.plans import Plan
+from gradguard.runtime.tape import Record, Saved, record_of, saved_value
+from gradguard.runtime.writers import locals_of
 
 if TYPE_CHECKING:
     from gradguard.runtime.session import Session
 
 FEWEST_READS = 3
 EXPLICIT = {"item", "tolist", "cpu", "numpy"}
-# These check the range of their argument on a CPU only.
-CHECKED_ON_CPU = {"one_hot"}
+REPEATED = {"<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"}
 # Files between an operator and the code that called it, and those of torch's functions that are written in Python.
 BETWEEN = tuple(
     os.path.join(*path)
@@ -39,14 +42,30 @@ DEVICE = re.compile(r"\b(cuda|mps|xpu|npu|hpu|tpu|xla|accelerator|device|acceler
 
 @dataclass(slots=True)
 class Read:
-    """Reads at one place. first, last: number of optimizer steps done at the first and last read."""
+    """Reads at one place. first, last: number of optimizer steps done at the first and last read.
+
+    sites: how often by which callers. per_wait: how many reads on a CPU stand for one on an accelerator, 0 if none would
+    be. left: those that are missing for the next one.
+    """
 
     place: Place
+    per_wait: int = 1
+    left: int = 1
     count: int = 0
     first: int = 0
     last: int = 0
     ops: Counter[str] = field(default_factory=Counter)
     on_cpu: bool = True
+    sites: Counter[Site] = field(default_factory=Counter)
+
+
+class Loop(NamedTuple):
+    """A loop by its lines; `calls` if the read does not stand in it but in a function that is called there."""
+
+    code: CodeType
+    start: int
+    end: int
+    calls: bool
 
 
 class Reads:
@@ -56,7 +75,9 @@ class Reads:
         self.session = session
         self.steps = 0
         self.by_place: dict[tuple[int, int], Read] = {}
-        self._passes: dict[tuple[int, int], tuple[str, int]] = {}
+        self._passes: dict[Site, tuple[str, int]] = {}
+        # Line of a place, and whether it runs more than once for one run of its function.
+        self._looped: dict[tuple[int, int], tuple[int, bool]] = {}
 
     def see(self, plan: Plan, kwargs: dict[str, Any], args: Any, frame: FrameType) -> None:
         if plan.name == "repeat_interleave" and kwargs.get("output_size") is not None:
@@ -73,27 +94,59 @@ class Reads:
         caller: FrameType | None = frame
         while caller is not None and _acts_for_caller(caller.f_code.co_filename):
             caller = caller.f_back
-        if caller is None or session.frames.kind(caller.f_code) != USER:
-            return
-        user = caller
+        if caller is not None and session.frames.kind(caller.f_code) == USER:
+            self._count(what, on_cpu, caller)
+
+    def _count(self, what: str, on_cpu: bool, user: FrameType) -> None:
         key = (id(user.f_code), user.f_lasti)
         read = self.by_place.get(key)
         if read is None:
-            read = self.by_place[key] = Read(
-                Place(user.f_code, user.f_lasti), first=self.steps, on_cpu=on_cpu
-            )
+            place = Place(user.f_code, user.f_lasti)
+            per_wait = _reads_per_wait(place, user) if on_cpu else 1
+            read = self.by_place[key] = Read(place, per_wait, per_wait, first=self.steps, on_cpu=on_cpu)
+        read.left -= 1
+        if read.left:
+            return
+        read.left = read.per_wait
         read.count += 1
+        read.sites[self.session.frames.site(user)] += 1
         read.last = self.steps
         read.ops[what] += 1
 
+    def see_backward(self, found: Survey, frame: FrameType) -> None:
+        """The engine, which runs unwatched, reads the masks of some operators again, whoever calls it for the program."""
+        user = self.session.frames.user_frame(frame)
+        masked = {id(record) for record in found.records if _masks(record)}
+        if user is None or not masked:
+            return
+        for node in found.nodes:
+            record = record_of(node)
+            if record is None or id(record) not in masked or not self._reads_again(node, record):
+                continue
+            try:
+                device = saved_value(node, _masks(record)[0]).device.type
+            except RuntimeError:
+                # Written or freed: this backward raises.
+                continue
+            self._count(f"backward of aten::{record.op}", device == "cpu", user)
+            return
+
+    def _reads_again(self, node: Any, record: Record) -> bool:
+        """Whether the gradient is put where a mask says, or taken from there."""
+        if record.op == "index":
+            return True
+        to_self, *to_values = (edge is not None for edge, _ in node.next_functions)
+        place = record.site.inner
+        read = self.by_place.get((id(place.code), place.instruction)) if place is not None else None
+        # If its forward did not count the elements there is one value for all, and one zero for them in backward.
+        return any(to_values) or (to_self and not node._saved_accumulate and read is not None)
+
     def see_pass(self, plan: Plan, frame: FrameType) -> None:
         """Counts how often each place runs its first op, as long as no optimizer step tells passes apart."""
-        user = self.session.frames.user_frame(frame)
-        if user is not None:
-            key = (id(user.f_code), user.f_lasti)
-            name, count = self._passes.get(key, (plan.name, 0))
-            if name == plan.name:
-                self._passes[key] = (name, count + 1)
+        site = self.session.frames.site(frame)
+        name, count = self._passes.get(site, (plan.name, 0))
+        if name == plan.name:
+            self._passes[site] = (name, count + 1)
 
     def finish(self) -> None:
         for read in self.by_place.values():
@@ -101,9 +154,6 @@ class Reads:
                 self._report(read)
 
     def _may_wait(self, read: Read) -> bool:
-        names = lines.call_names(read.place)
-        if read.on_cpu and names & CHECKED_ON_CPU:
-            return False
         if not read.on_cpu:
             return True
         return any(DEVICE.search("".join(lines.file(path).lines)) for path in self.session.user_files())
@@ -114,17 +164,40 @@ class Reads:
         steps = read.last - read.first
         if steps:
             return read.count > steps
-        loops = lines.loops_around(read.place)
-        if not loops:
-            return False
-        start, end = loops[0]
+        counts: Counter[Loop] = Counter()
+        for site, count in read.sites.items():
+            loop = _loop_of(site)
+            if loop is not None:
+                counts[loop] += count
+        for loop, count in counts.items():
+            passes = self._passes_of(loop)
+            # In a function that is called in the loop one pass may read more than once.
+            if count >= max(passes, FEWEST_READS) and (not loop.calls or passes >= FEWEST_READS):
+                return True
+        return False
+
+    def _passes_of(self, loop: Loop) -> int:
+        """How often a loop came round, as far as the operators in it tell."""
         passes = 0
-        for (code, instruction), (_, count) in self._passes.items():
-            if code == id(read.place.code):
-                line = Place(read.place.code, instruction).line
-                if start < line <= end:
-                    passes = max(passes, count)
-        return read.count >= passes
+        for site, (_, count) in self._passes.items():
+            if count > passes and self._lies_in(site, loop):
+                passes = count
+        return passes
+
+    def _lies_in(self, site: Site, loop: Loop) -> bool:
+        """Whether a site runs in a loop, and if in a function that is called there, once for each call."""
+        for place in site.places:
+            key = (id(place.code), place.instruction)
+            known = self._looped.get(key)
+            if known is None:
+                line = place.line
+                again = place.code.co_name in REPEATED or line in lines.file(place.path).looped
+                known = self._looped[key] = (line, again)
+            if place.code is loop.code:
+                return loop.start < known[0] <= loop.end
+            if known[1]:
+                return False
+        return False
 
     def _report(self, read: Read) -> None:
         names = lines.call_names(read.place)
@@ -139,6 +212,42 @@ class Reads:
             else f"On an accelerator the host would wait for the device here ({what}): {often}."
         )
         self.session.findings.add(code, read.place, message, Severity.INFORMATION)
+
+
+def _masks(record: Record) -> list[Saved]:
+    """The masks that an indexing operator saved."""
+    if record.op not in plans.MASKED or record.released:
+        return []
+    return [s for s in record.saved if s.attribute == "_saved_indices" and s.dtype in plans.MASKS]
+
+
+def _loop_of(site: Site) -> Loop | None:
+    """The innermost loop around a site, in its function or in one that calls it."""
+    for level, place in enumerate(site.places):
+        loops = lines.loops_around(place)
+        if loops:
+            return Loop(place.code, *loops[0], level > 0)
+    return None
+
+
+def _reads_per_wait(place: Place, frame: FrameType) -> int:
+    """A CPU also checks the range of what `one_hot` is given: with a width that is all it reads for."""
+    calls = [call for call in lines.calls_at(place) if lines.called_name(call) == "one_hot"]
+    if not calls:
+        return 1
+    return 2 if any(_without_width(call, frame) for call in calls) else 0
+
+
+def _without_width(call: ast.Call, frame: FrameType) -> bool:
+    """Whether a call of `one_hot` leaves the number of classes to the values, which -1 does too."""
+    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    if None in given or any(isinstance(argument, ast.Starred) for argument in call.args):
+        return False
+    width = given.get("num_classes", call.args[1] if len(call.args) > 1 else None)
+    if isinstance(width, ast.Name):
+        value = locals_of(frame, (width.id,)).get(width.id, frame.f_globals.get(width.id))
+        return type(value) is int and value == -1
+    return width is None or ast.unparse(width) == "-1"
 
 
 @lru_cache(maxsize=4096)

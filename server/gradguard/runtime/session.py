@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 import torch
@@ -31,7 +31,7 @@ from gradguard.runtime.syncs import Syncs
 from gradguard.runtime.tape import Call, Tape, Write, leaf_of, node_of, record_of, storage_of
 from gradguard.runtime.tracer import Tracer
 from gradguard.runtime.watch import Watch, saved_tensor_hooks_on
-from gradguard.runtime.writers import Writers
+from gradguard.runtime.writers import Writers, code_of
 
 # In light mode everything is watched for the first pulses, then one pulse in so many.
 LIGHT_START = 3
@@ -45,10 +45,11 @@ class _Gone:
 
 @dataclass(slots=True)
 class Step:
-    """An optimizer step under way: what its parameters looked like before."""
+    """An optimizer step under way: what its parameters looked like before, and the code of the closures it was given."""
 
     site: Site
     stopped: bool
+    closures: tuple[CodeType, ...] = ()
     versions: list[tuple[Any, int]] = field(default_factory=list)
 
 
@@ -283,6 +284,7 @@ class Session:
 
     def before_backward(self, call: Call, found: Survey) -> None:
         self.gradients.before_backward(found)
+        self.reads.see_backward(found, sys._getframe(2))
         self.silent_writes.check(call, found.nodes)
 
     def after_backward(self, call: Call, roots: Any, error: BaseException | None) -> None:
@@ -328,7 +330,9 @@ class Session:
             return
         site = self.frames.site(sys._getframe(1))
         step = Step(site, False)
+        given = [a for a in (*args[1:], *kwargs.values()) if callable(a)]
         with self.looking():
+            step.closures = tuple(code for code in map(code_of, given) if code is not None)
             self.watch().settle()
             self.gradients.before_step(optimizer, site)
             by_storage = self.tape.by_storage
@@ -340,8 +344,7 @@ class Session:
                         if group.get("fused") and parameter.grad is not None:
                             for entry in list(entries):
                                 self.silent_writes.before_write(entry, parameter)
-        closure = kwargs.get("closure") is not None or any(callable(a) for a in args[1:])
-        if not closure and type(optimizer).__module__.startswith("torch."):
+        if not given and type(optimizer).__module__.startswith("torch."):
             step.stopped = self.watch().stop()
         self.watch().steps.append(step)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -45,6 +47,16 @@ def first_argument(frame: FrameType) -> Any:
     return locals_of(frame, code.co_varnames[:1]).get(code.co_varnames[0])
 
 
+def code_of(given: Any) -> CodeType | None:
+    """The code that runs when something is called; None if it is not Python's."""
+    while isinstance(given, functools.partial):
+        given = given.func
+    if not isinstance(given, (FunctionType, MethodType)):
+        given = inspect.getattr_static(type(given), "__call__", None)
+    code = getattr(inspect.unwrap(given), "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
 class Writers:
     """Names the writer of a write that matters."""
 
@@ -67,6 +79,9 @@ class Writers:
         frames = self.session.frames
         start: FrameType | None = frame
         while frame is not None and frame is not frames.base:
+            if self._is_closure(frame):
+                # What the program computes in it is not the optimizer's doing.
+                break
             if frame.f_code.co_argcount and frame.f_code.co_varnames[0] in ("self", "ctx"):
                 first = first_argument(frame)
                 if isinstance(first, torch.optim.Optimizer):
@@ -80,6 +95,10 @@ class Writers:
             frame = above
         return "inplace", site
 
+    def _is_closure(self, frame: FrameType) -> bool:
+        """Whether an optimizer was given this code to run in its step."""
+        return any(frame.f_code is code for step in self.session.watch().steps for code in step.closures)
+
     def _outside_optimizer(self, site: Site, frame: FrameType | None) -> Site:
         """The site of the call into the optimizer."""
         frames = self.session.frames
@@ -87,7 +106,7 @@ class Writers:
         while frame is not None:
             if isinstance(first_argument(frame), torch.optim.Optimizer):
                 outside = frame.f_back
-            if frame is frames.base:
+            if frame is frames.base or self._is_closure(frame):
                 break
             frame = frame.f_back
         found = frames.site(outside)
