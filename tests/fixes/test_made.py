@@ -13,7 +13,7 @@ import pytest
 from gradguard.check.api import check
 from gradguard.check.catalogue import catalogue
 from gradguard.check.settings import Level, Settings
-from gradguard.findings import FixPlan
+from gradguard.findings import Applicability, FixPlan
 from gradguard.fixes.api import edits
 from gradguard.fixes.edit import applied
 from gradguard.source.text import Source
@@ -204,3 +204,27 @@ def test_what_is_not_offered(name: str) -> None:
     assert found
     assert kind not in {plan.kind for finding in found for plan in finding.fixes}
     assert unmade(text) == []
+
+
+UNSAFE = {
+    "a clone of overlapping windows": (
+        "clone-before",
+        "import torch\ny = torch.rand(3, 3, requires_grad=True) * 2\nu = y.unfold(0, 2, 1)\nw = (u * u).sum()\n"
+        "u.data -= 0.1 * u.detach()\nw.backward()\nprint(u)\n",
+    ),
+    "an op that refuses out of place what it takes in place": (
+        "out-of-place",
+        "import torch\nfrom torch.nn import functional as F\nh = torch.rand(3, requires_grad=True).exp()\n"
+        "F.hardtanh_(h, 2)\nh.sum().backward()\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+def test_what_may_change_numbers_is_not_called_safe(name: str) -> None:
+    kind, text = UNSAFE[name]
+    plans = [
+        p for f in check(Source("program.py", text), Settings()).findings for p in f.fixes if p.kind == kind
+    ]
+    assert plans
+    assert all(plan.applicability is not Applicability.SAFE for plan in plans)

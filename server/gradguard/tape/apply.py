@@ -52,6 +52,7 @@ def apply(
     ):
         # Arguments in another order than the names say (`embedding_bag(weight, input)` of old).
         needs = None
+        inputs += _elsewhere(form, planned, bound)
     targets = (
         [
             (tensor, w, sure)

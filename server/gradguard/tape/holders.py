@@ -60,13 +60,17 @@ class Sharing:
     only. `dtype`: an op out of place may give another dtype. `unknown`: too much to look through. `untyped`,
     `shape`: an op in place may be refused, since a dtype is not known, or an operand not seen to fit. Of
     `x[i] = v`: `index`, `mask`: `i` is not seen to be what `index_put` takes, or a mask of all of `x`; `value`,
-    `number`: `v` is not seen to be a tensor that `index_put` takes, or a number."""
+    `number`: `v` is not seen to be a tensor that `index_put` takes, or a number. `overlap`: elements may share
+    memory, so that a write in place reaches one through another."""
 
     def __or__(self, other: Sharing) -> Sharing:
         return Sharing(self.slots | other.slots, self.reasons | other.reasons)
 
 
 NOBODY = Sharing()
+
+_WINDOWS = frozenset({"unfold", "as_strided"})
+"""Views whose elements may lie in the same memory without having been expanded."""
 
 
 def note(run: Run, target: Tensor, place: Place, operands: Iterable[Tensor], maker: Place | None) -> None:
@@ -77,6 +81,8 @@ def note(run: Run, target: Tensor, place: Place, operands: Iterable[Tensor], mak
         return
     looked = run.looked[at] = run.looked.get(at, 0) + 1
     found = sharing(run, target, operands) if looked <= MAX_LOOKS else Sharing(reasons=frozenset({"unknown"}))
+    if target.expanded is not False or target.view_op in _WINDOWS:
+        found = found | Sharing(reasons=frozenset({"overlap"}))
     run.sharing[place.node] = run.sharing.get(place.node, NOBODY) | found
     if maker is not None:
         # The flag of a module may go only if each call rebinds what it wrote, as `x = self.relu(x)` does.
