@@ -212,6 +212,11 @@ UNSAFE = {
         "import torch\ny = torch.rand(3, 3, requires_grad=True) * 2\nu = y.unfold(0, 2, 1)\nw = (u * u).sum()\n"
         "u.data -= 0.1 * u.detach()\nw.backward()\nprint(u)\n",
     ),
+    "an op that reads what it writes": (
+        "out-of-place",
+        "import torch\nh = torch.rand(3, 3, requires_grad=True).exp()\n"
+        "h.addbmm_(h.expand(2, 3, 3), h.expand(2, 3, 3))\nh.sum().backward()\n",
+    ),
     "an op that refuses out of place what it takes in place": (
         "out-of-place",
         "import torch\nfrom torch.nn import functional as F\nh = torch.rand(3, requires_grad=True).exp()\n"

@@ -61,7 +61,7 @@ class Sharing:
     `shape`: an op in place may be refused, since a dtype is not known, or an operand not seen to fit. Of
     `x[i] = v`: `index`, `mask`: `i` is not seen to be what `index_put` takes, or a mask of all of `x`; `value`,
     `number`: `v` is not seen to be a tensor that `index_put` takes, or a number. `overlap`: elements may share
-    memory, so that a write in place reaches one through another."""
+    memory, with each other or with an operand, so that a write in place reaches one through another."""
 
     def __or__(self, other: Sharing) -> Sharing:
         return Sharing(self.slots | other.slots, self.reasons | other.reasons)
@@ -80,8 +80,10 @@ def note(run: Run, target: Tensor, place: Place, operands: Iterable[Tensor], mak
     if known is not None and "unknown" in known.reasons:
         return
     looked = run.looked[at] = run.looked.get(at, 0) + 1
+    operands = tuple(operands)
     found = sharing(run, target, operands) if looked <= MAX_LOOKS else Sharing(reasons=frozenset({"unknown"}))
-    if target.expanded is not False or target.view_op in _WINDOWS:
+    reads_itself = any(one is not target and one.memory is target.memory for one in operands)
+    if target.expanded is not False or target.view_op in _WINDOWS or reads_itself:
         found = found | Sharing(reasons=frozenset({"overlap"}))
     run.sharing[place.node] = run.sharing.get(place.node, NOBODY) | found
     if maker is not None:
