@@ -434,6 +434,9 @@ def _result(
                 layout.view(op.name, view, bound.values, source[0])
             else:
                 layout.piece(op.name, view, bound.values, source[0], index)
+            if not sure and view.expanded:
+                # What may be a copy (`expanded.half()`) need not overlap.
+                view.expanded = view.strides = None
             return view
     made = run.tensor(place)
     if role not in form.nondifferentiable and needs is not False:

@@ -89,7 +89,9 @@ def backward(
     run.accumulated.update(leaf.number for leaf in leaves)
     if accumulate and inputs is None:
         for leaf in leaves:
-            _accumulate(run, leaf, place, create)
+            # A parameter frozen since its graph was recorded gets nothing.
+            if leaf.requires_grad is not False:
+                _accumulate(run, leaf, place, create)
     return leaves
 
 
@@ -145,7 +147,7 @@ def check_saved(
         if w.place.node in shown or len(shown) >= MAX_WRITES_SHOWN:
             continue
         shown.add(w.place.node)
-        if carried is not None and w.kind == "step":
+        if carried is not None and w.kind == "step" and w.counted:
             run.emit(carried)
             continue
         sure = certain and w.certain and tensor.alias_sure

@@ -93,7 +93,8 @@ def current_node(run: Run, tensor: Tensor, place: Place) -> Node | None:
 
 def _refuse_stale_view(run: Run, tensor: Tensor, place: Place) -> None:
     write = tensor.counter.writes[-1] if tensor.counter.writes else None
-    if write is None:
+    if write is None or write.place.node is place.node:
+        # What `k[1] = tmp` copies is read before it writes.
         return
     certain = tensor.root.requires_grad is True and tensor.alias_sure and write.certain
     fact = WriteFact(write.op, write.place, write.via, write.kind, True, write.statement)
@@ -296,7 +297,10 @@ def write(
 
 def onto_itself(op: str, target: Tensor, sources: Iterable[Tensor]) -> bool:
     """Whether a write copies each element onto itself, as `x.data.copy_(x.detach())` does: torch does nothing then."""
-    return op == "copy_" and any(s is not target and s.elements is target.elements for s in sources)
+    given = tuple(sources)
+    if op != "copy_":
+        return False
+    return any(s is not target and s.elements is target.elements for s in given) or given.count(target) > 1
 
 
 def gradient_overwritten(run: Run, gradient: Tensor, place: Place) -> None:

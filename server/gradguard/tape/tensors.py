@@ -365,6 +365,9 @@ def _to(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Val
             made.node = machine.record(run, name, call.place, (owner,), certain=needs is True)
             made.requires_grad, made.leaf = needs, False if needs else None
     made.shape, made.strides, made.contiguous = owner.shape, owner.strides, owner.contiguous
+    if owner.expanded is not False:
+        # A copy of overlapping memory lies row by row.
+        made.strides, made.expanded = None, None if made.base is not None else False
     made.sure = owner.sure
     made.source = owner.source
     made.dtype = shapes.dtype_of(values.get("dtype")) or shapes.cast_target(name) or owner.dtype
