@@ -70,6 +70,21 @@ class Span:
             "end_column": self.end_column,
         }
 
+    def holds(self, inner: Span) -> bool:
+        """Whether another stretch lies in this one; each lies in itself."""
+        starts = (self.line, self.column) <= (inner.line, inner.column)
+        return starts and (inner.end_line, inner.end_column) <= (self.end_line, self.end_column)
+
+
+def spans_text(*spans: Span) -> str:
+    """The text that `FixPlan.data` carries spans in."""
+    return ";".join(f"{s.line}:{s.column}:{s.end_line}:{s.end_column}" for s in spans)
+
+
+def spans_of(text: str) -> list[Span]:
+    """The spans of such a text."""
+    return [Span(*map(int, part.split(":"))) for part in text.split(";") if part]
+
 
 @dataclass(frozen=True, slots=True)
 class Related:

@@ -82,6 +82,13 @@ def test_a_long_argument_is_shortened_where_it_can_be_understood(found: Analysis
     assert "`torch.linspace(…) + 1`" in said(found, "torch.sin", 7)
 
 
+def shown_in(text: str, line: int, column: int) -> hover.Hover | None:
+    """The hover at a position of a program of its own, without its findings."""
+    return hover.hover(
+        analysis(Source("a.py", text), DEFAULTS, EMPTY, analyse), (), line, column, Wording("en")
+    )
+
+
 def test_an_instance_is_what_the_file_made_it(found: Analysis) -> None:
     text = said(found, "self.first(x)", inside=6)
     assert text.startswith("**`self.first`** `torch.nn.Linear`")
@@ -91,17 +98,15 @@ def test_an_instance_is_what_the_file_made_it(found: Analysis) -> None:
 
 def test_stepping_an_optimizer_says_what_it_writes() -> None:
     text = "import torch\nw = torch.ones(3, requires_grad=True)\nopt = torch.optim.SGD([w])\nopt.step()\nopt.lr()\n"
-    known = analysis(Source("a.py", text), DEFAULTS, EMPTY, analyse)
-    shown = hover.hover(known, (), 4, 6, Wording("en"))
+    shown = shown_in(text, 4, 6)
     assert shown is not None
     assert "writes the parameters in place" in shown.text
-    assert hover.hover(known, (), 5, 6, Wording("en")) is None
+    assert shown_in(text, 5, 6) is None
 
 
 def test_a_name_given_anew_means_the_argument_until_the_line_is_done() -> None:
     text = "import torch\nx = torch.ones(3, requires_grad=True)\nx = x.exp()\n"
-    known = analysis(Source("a.py", text), DEFAULTS, EMPTY, analyse)
-    shown = hover.hover(known, (), 3, 8, Wording("en"))
+    shown = shown_in(text, 3, 8)
     assert shown is not None
     assert "saves `result` for backward" in shown.text
     assert "does not need `x`" in shown.text
@@ -109,8 +114,7 @@ def test_a_name_given_anew_means_the_argument_until_the_line_is_done() -> None:
 
 def test_shapes_that_decide_are_not_listed() -> None:
     text = "import torch\na = torch.ones(3, 3, requires_grad=True)\nb = torch.ones(3, 3)\nc = a @ b\n"
-    known = analysis(Source("a.py", text), DEFAULTS, EMPTY, analyse)
-    shown = hover.hover(known, (), 4, 7, Wording("en"))
+    shown = shown_in(text, 4, 7)
     assert shown is not None
     assert "the shapes or values ask for it" in shown.text
     assert "ndim" not in shown.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from gradguard.findings import FixPlan, Span
+from gradguard.findings import FixPlan, spans_of
 from gradguard.fixes.edit import Edit
 from gradguard.fixes.region import Region
 from gradguard.fixes.syntax import method
@@ -36,8 +36,3 @@ def _called(name: str, plan: FixPlan, source: Source) -> tuple[Edit, ...] | None
             return None
         edits.extend(each for each in found if each not in edits)
     return tuple(edits)
-
-
-def spans_of(text: str) -> list[Span]:
-    """Spans from the text that `FixPlan.data` carries them in."""
-    return [Span(*map(int, part.split(":"))) for part in text.split(";") if part]

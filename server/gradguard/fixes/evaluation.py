@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gradguard.findings import FixPlan, Span
+from gradguard.findings import FixPlan, Span, spans_text
 from gradguard.fixes.edit import Edit
 from gradguard.fixes.modes import under_mode
 from gradguard.source.blocks import blocks
@@ -28,7 +28,7 @@ def no_grad_rest(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     if not rest or any(_differentiates(one) for one in rest) or bare.lineno == rest[0].lineno:
         return None
     last = source.span(rest[-1])
-    until = f"{last.line}:{last.column}:{last.end_line}:{last.end_column}"
+    until = spans_text(last)
     wrapped = under_mode(replace(plan, span=source.span(rest[0]), data=(("until", until),)), source)
     if wrapped is None:
         return None
@@ -50,7 +50,7 @@ def _around(source: Source, span: Span) -> Iterator[ast.AST]:
         if node is None:
             return
         if isinstance(node, ast.Expr) or not any(True for _ in blocks(node)):
-            holding = [one for one in body if _holds(source.span(one), span)]
+            holding = [one for one in body if source.span(one).holds(span)]
             yield from holding[:1] or [node]
             return
         yield node
@@ -58,16 +58,6 @@ def _around(source: Source, span: Span) -> Iterator[ast.AST]:
             block for block in blocks(node) if block[0].lineno <= span.line <= (block[-1].end_lineno or 0)
         ]
         body = inner[0] if inner else []
-
-
-def _holds(outer: Span, inner: Span) -> bool:
-    return (outer.line, outer.column) <= (inner.line, inner.column) and (
-        inner.end_line,
-        inner.end_column,
-    ) <= (
-        outer.end_line,
-        outer.end_column,
-    )
 
 
 def _differentiates(node: ast.AST) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from gradguard.findings import FixPlan
-from gradguard.fixes.clones import spans_of
+from gradguard.findings import FixPlan, spans_of
 from gradguard.fixes.edit import Edit
 from gradguard.fixes.imports import torch_name, with_torch
 from gradguard.fixes.region import Region

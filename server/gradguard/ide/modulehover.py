@@ -26,9 +26,8 @@ def of_class(row: ModuleRow, shown: str, wording: Wording) -> str:
 def of_instance(at: At, tree: ast.Module, known: Table, bound: dict[str, str], wording: Wording) -> str:
     """What is said of the name or attribute under the cursor; empty where the file does not say what it is."""
     node = at.node
-    method = node.attr if isinstance(node, ast.Attribute) else ""
     made = _made(node, at, tree)
-    if made is None and isinstance(node, ast.Attribute) and method in STEPS:
+    if made is None and isinstance(node, ast.Attribute) and node.attr in STEPS:
         made = _made(node.value, at, tree)
         node = node.value
     name = dotted(made.func, bound) if made is not None else None

@@ -60,9 +60,10 @@ def hover(analysis: Analysis, at: At, wording: Wording) -> About | None:
     source = analysis.source
     version = None if analysis.settings.torch == "auto" else analysis.settings.torch
     known = table.load(version)
-    found = _operator(at) or _called(at, imports(source.tree))
+    bound = imports(source.tree)
+    found = _operator(at) or _called(at, bound)
     if found is None or (known.module(found[0]) is None and known.op(found[0]) is None):
-        text = modulehover.of_instance(at, source.tree, known, imports(source.tree), wording)
+        text = modulehover.of_instance(at, source.tree, known, bound, wording)
         if text:
             return About(text, source.span(at.node))
     if found is None:

@@ -42,12 +42,7 @@ def derivatives() -> dict[str, Derivative]:
         tensors = frozenset(
             a.name for a in function.func.func.arguments.flat_non_out if a.type.is_tensor_like()
         )
-        formulas = tuple(
-            (name, " ".join(each.original_formula.split()))
-            for each in info.derivatives
-            for name in each.var_names
-        )
-        known.setdefault(info.op, Derivative(tensors, formulas))
+        known.setdefault(info.op, Derivative(tensors, tuple(generate_native.formulas_of(info))))
     return known
 
 

@@ -13,7 +13,7 @@ import ast
 import os
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 import torchgen
 from torchgen.api import cpp
 from torchgen.api.autograd import (
+    DifferentiabilityInfo,
     NativeFunctionWithDifferentiabilityInfo,
     dispatch_strategy,
     gen_differentiable_outputs,
@@ -244,11 +245,7 @@ def _facts(fn: NativeFunctionWithDifferentiabilityInfo, params: tuple[Param, ...
             if any(name in d.var_names for d in info.derivatives)
         )
         saves, frees = _saves(f, info, roles)
-        formulas = tuple(
-            (roles.of(name), " ".join(d.original_formula.split()))
-            for d in info.derivatives
-            for name in d.var_names
-        )
+        formulas = tuple((roles.of(name), formula) for name, formula in formulas_of(info))
         with native_function_manager(f):
             kept = {o.name for o in gen_differentiable_outputs(fn)}
         nondifferentiable = tuple(
@@ -283,6 +280,13 @@ def _facts(fn: NativeFunctionWithDifferentiabilityInfo, params: tuple[Param, ...
         source="derivatives",
     )
     return NativeForm(form, str(f.func.name), composite)
+
+
+def formulas_of(info: DifferentiabilityInfo) -> Iterator[tuple[str, str]]:
+    """Arguments with the formulas of their gradients, in the names of the native function."""
+    for each in info.derivatives:
+        for name in each.var_names:
+            yield name, " ".join(each.original_formula.split())
 
 
 class _Roles:

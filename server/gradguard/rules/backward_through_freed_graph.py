@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.findings import Applicability, Finding, FixPlan
+from gradguard.findings import Applicability, Finding, FixPlan, spans_text
 from gradguard.rules.blocks import between, function_around
 from gradguard.rules.detaching import detached
 from gradguard.rules.model import ERROR, Context, Rule, quoted
@@ -76,7 +76,7 @@ def _summed(context: Context, event: SecondBackward, tree: ast.Module) -> list[F
     if not alone(source, block, one):
         return []
     span = context.analysis.span(event.second)
-    second = f"{span.line}:{span.column}:{span.end_line}:{span.end_column}"
+    second = spans_text(span)
     return context.plan(
         "sum-backwards",
         "Sum both and go backward once",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradguard.findings import Applicability, FixPlan
+from gradguard.findings import Applicability, FixPlan, spans_text
 from gradguard.rules.model import Context
 from gradguard.source.blocks import around
 from gradguard.source.loops import alone
@@ -83,7 +83,7 @@ def after(context: Context, node: ast.AST, place: Place, goal: Place | None, tit
     if not moved or moved[-1][1] >= kept[-1][1] or not alone(source, *moved[-1]):
         return []
     span = context.analysis.span(goal)
-    where = f"{span.line}:{span.column}:{span.end_line}:{span.end_column}"
+    where = spans_text(span)
     return context.plan("move-after", title, Applicability.UNSAFE, node, place, after=where)
 
 

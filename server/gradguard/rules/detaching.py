@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.findings import Applicability, FixPlan
+from gradguard.findings import Applicability, FixPlan, spans_text
 from gradguard.rules.blocks import may_be_plain
 from gradguard.rules.model import Context
 from gradguard.tape.domain import Place
@@ -46,7 +46,7 @@ def detached(
     if not found or any(may_be_plain(context, part, place) for part in found):
         return []
     spans = [context.analysis.span(Place(place.path, part)) for part in found]
-    also = ";".join(f"{s.line}:{s.column}:{s.end_line}:{s.end_column}" for s in spans[1:])
+    also = spans_text(*spans[1:])
     data = {"name": name, "also": also, "many": "1" if many else ""}
     given = {key: value for key, value in data.items() if value and (many or key != "name")}
     return context.plan("detach-kept", title, applicability, found[0], place, **given)

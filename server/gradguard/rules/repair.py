@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gradguard.findings import Applicability, FixPlan
+from gradguard.findings import Applicability, FixPlan, spans_text
 from gradguard.ops import table
 from gradguard.rules.blocks import after, function_around, may_be_plain
 from gradguard.rules.model import Context, quoted
@@ -149,7 +149,7 @@ def without_flag(context: Context, write: WriteFact) -> list[FixPlan]:
     safe = not context.analysis.limits and all(
         not each.slots and each.reasons <= {*HARMLESS, "argument"} for each in sharing
     )
-    also = ";".join(f"{s.line}:{s.column}:{s.end_line}:{s.end_column}" for s in others)
+    also = spans_text(*others)
     name = ast.unparse(makers[first].node.func)  # type: ignore[attr-defined]
     return context.plan(
         "drop-inplace",
@@ -233,7 +233,7 @@ def _stacked(context: Context, write: WriteFact, name: str) -> list[FixPlan]:
             continue
         if [ast.unparse(target) for target in before.targets] == [name]:
             span = context.analysis.span(Place(write.place.path, before))
-            made = f"{span.line}:{span.column}:{span.end_line}:{span.end_column}"
+            made = spans_text(span)
             return context.plan(
                 "stack-rows", title, Applicability.UNSAFE, write.statement, write.place, name=name, made=made
             )
@@ -267,7 +267,7 @@ def saved_cloned(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
     title = f"Give `{op}` a clone of {quoted(text)}"
     if event.saved.role.startswith("result"):
         title = f"Clone the result of `{op}`"
-    also = ";".join(f"{s.line}:{s.column}:{s.end_line}:{s.end_column}" for s in spans[1:])
+    also = spans_text(*spans[1:])
     node = next(
         node for node, place in places.items() if context.analysis.span(Place(place.path, node)) == spans[0]
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 Block = list[ast.stmt]
 
@@ -37,16 +37,23 @@ def touching(block: Block, first: int, last: int) -> range:
 
 def around(tree: ast.Module, node: ast.AST) -> list[tuple[Block, int]]:
     """Each block that holds a node, from the outside in, with the index of the statement it is in or is."""
-    found: list[tuple[Block, int]] = []
     line = getattr(node, "lineno", 0)
+    return way_down(tree, line, line, lambda statement: any(part is node for part in ast.walk(statement)))
+
+
+def way_down(
+    tree: ast.Module, first: int, last: int, holds: Callable[[ast.stmt], bool]
+) -> list[tuple[Block, int]]:
+    """Each block with the index of a statement that holds what is sought, which touches these lines, from the outside in."""
+    found: list[tuple[Block, int]] = []
     at: ast.AST | None = tree
     while at is not None:
         inner = next(
             (
                 (block, index)
                 for block in blocks(at)
-                for index in touching(block, line, line)
-                if any(part is node for part in ast.walk(block[index]))
+                for index in touching(block, first, last)
+                if holds(block[index])
             ),
             None,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradguard.findings import Span
-from gradguard.source.blocks import Block, blocks, touching
+from gradguard.source.blocks import Block, way_down
 from gradguard.source.text import Source
 
 Loop = ast.For | ast.While
@@ -17,23 +17,9 @@ _MAKERS = ("zeros", "empty", "ones", "full", "zeros_like", "empty_like")
 
 def holding(source: Source, span: Span) -> list[tuple[Block, int]]:
     """Each block that holds a stretch, from the outside in, with the index of the statement it is in or is."""
-    found: list[tuple[Block, int]] = []
-    waiting: list[Block] = [source.tree.body]
-    while waiting:
-        inside = next(
-            (
-                (block, index)
-                for block in waiting
-                for index in touching(block, span.line, span.end_line)
-                if _holds(source.span(block[index]), span)
-            ),
-            None,
-        )
-        if inside is None:
-            break
-        found.append(inside)
-        waiting = list(blocks(inside[0][inside[1]]))
-    return found
+    return way_down(
+        source.tree, span.line, span.end_line, lambda statement: source.span(statement).holds(span)
+    )
 
 
 def loop_around(source: Source, span: Span) -> Loop | None:
@@ -194,13 +180,3 @@ def fills_rows(loop: ast.For, name: str, made: ast.expr) -> bool:
     ]
     leaves = any(isinstance(part, (ast.Break, ast.Continue)) for part in ast.walk(loop))
     return len(writes) == 1 and len(uses) == 1 + len(reads) and not leaves
-
-
-def _holds(outer: Span, inner: Span) -> bool:
-    return (outer.line, outer.column) <= (inner.line, inner.column) and (
-        inner.end_line,
-        inner.end_column,
-    ) <= (
-        outer.end_line,
-        outer.end_column,
-    )

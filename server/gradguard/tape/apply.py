@@ -45,14 +45,12 @@ def apply(
     if needs is False and planned.numbers and machine.requires(run, _as_numbers(planned, bound)) is not False:
         # A tensor in the place of a number: an op written in Python may compute with it.
         needs = None
-    if (
-        needs is False
-        and any(tensor.dtype in machine.NOT_DIFFERENTIABLE for tensor in inputs)
-        and machine.requires(run, _elsewhere(form, planned, bound)) is not False
-    ):
-        # Arguments in another order than the names say (`embedding_bag(weight, input)` of old).
-        needs = None
-        inputs += _elsewhere(form, planned, bound)
+    if needs is False and any(tensor.dtype in machine.NOT_DIFFERENTIABLE for tensor in inputs):
+        exchanged = _elsewhere(form, planned, bound)
+        if machine.requires(run, exchanged) is not False:
+            # Arguments in another order than the names say (`embedding_bag(weight, input)` of old).
+            needs = None
+            inputs += exchanged
     targets = (
         [
             (tensor, w, sure)

@@ -87,7 +87,10 @@ def pass_ends(run: Run, loop: Loop) -> None:
 
 def later(run: Run) -> Sym:
     """A number of a count that is not its first."""
-    made = run.fresh("index")
+    return _later(run.fresh("index"))
+
+
+def _later(made: Sym) -> Sym:
     made.facts["later"] = made.facts["counted"] = True
     return made
 
@@ -97,9 +100,7 @@ def length(container: Container) -> Value:
     known = len(container.items)
     if not container.counted or not known or (isinstance(container, ListV) and container.maxlen == known):
         return known
-    made = Sym(("len", ("id", id(container)), known), "index")
-    made.facts["later"] = made.facts["counted"] = True
-    return made
+    return _later(Sym(("len", ("id", id(container)), known), "index"))
 
 
 def _forget(run: Run, at: Cell, rises: bool) -> None:
