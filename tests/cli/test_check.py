@@ -390,6 +390,10 @@ def test_only_what_changed_since_a_commit(gradguard: Runner) -> None:
     assert gradguard("check", "--changed-since", "main", "--format", "json").found == [
         ("new.py", "GG101", LINE)
     ]
+    git("add", ".")
+    git("commit", "-qm", "second")
+    done = gradguard("check", "--changed-since", "main")
+    assert (done.code, done.err) == (0, "gradguard: note: no Python files changed since main\n")
     assert gradguard("check", "--changed-since", "nope").err == (
         'gradguard: error: --changed-since: git knows no commit "nope"\n'
     )

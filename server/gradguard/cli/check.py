@@ -66,7 +66,9 @@ def _run(arguments: argparse.Namespace) -> int:
     if configuration.problems:
         raise Refused("\n".join(map(str, configuration.problems)))
     if not jobs and STDIN not in arguments.paths:
-        print("gradguard: warning: no Python files found", file=sys.stderr)
+        unchanged = f"note: no Python files changed since {arguments.changed_since}"
+        why = unchanged if arguments.changed_since else "warning: no Python files found"
+        print(f"gradguard: {why}", file=sys.stderr)
     _say_which_torch(jobs, arguments.verbose)
     cache = None if arguments.no_cache or arguments.fix or arguments.diff else open_cache(_cache_root())
     changing = arguments.fix or arguments.diff
