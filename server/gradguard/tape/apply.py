@@ -10,7 +10,7 @@ import ast
 
 from gradguard.ops.model import Alias, AliasKind, Form, Kind, Op
 from gradguard.tape import graphs, holders, layout, machine, shapes, sizes
-from gradguard.tape.binding import Bound, gradients, holds, unknown
+from gradguard.tape.binding import Bound, gradients, holds, rule_out, unknown
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Cut, Node, Place, Tensor, Tri, both, either
 from gradguard.tape.events import InputRewritten, WriteFact
@@ -63,7 +63,8 @@ def apply(
         else []
     )
     returned = planned.returned
-    for tensor, w, sure in targets:
+    for target in tuple(targets):
+        tensor, w, sure = target
         if (
             w.counted
             and w.role in returned
@@ -71,7 +72,12 @@ def apply(
                 run, tensor, inputs, place, name, bound.exprs.get(w.role), kind, sure, _maker(bound)
             )
         ):
-            return tensor
+            if sure is True:
+                return tensor
+            # Torch would have refused: where the program runs on, it did not ask for the write.
+            targets.remove(target)
+            rule_out(w.when, bound)
+            continue
         if w.role == "out" and tensor.inference and not run.modes.inference:
             # Whether `out` overlaps is asked after it was resized; that it is an inference tensor, always.
             _writable(run, tensor, [], place, name, bound.exprs.get("out"), "out", sure, None)

@@ -278,6 +278,15 @@ def holds(
     return found
 
 
+def rule_out(when: Condition, bound: Bound) -> None:
+    """Take a condition for false: a flag that alone decides it has its other value."""
+    parsed = _parse(when)
+    if len(parsed) == 1 and len(parsed[0]) == 1:
+        kind, name, literal = parsed[0][0]
+        if isinstance(literal, bool) and name in bound.values:
+            bound.values[name] = literal is (kind != "eq")
+
+
 @lru_cache(maxsize=4096)
 def _parse(when: Condition) -> tuple[tuple[tuple[str, str, object], ...], ...]:
     clauses = []

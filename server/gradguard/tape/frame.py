@@ -145,6 +145,8 @@ class Loop:
     exact: bool = False
     long: bool = False
     """Has more passes, or may have, than are run."""
+    assumed: bool = False
+    """Over the rows of a tensor of unknown size: that there is a second pass is assumed."""
     counted: dict[tuple[int, Hashable], tuple[Cell, bool]] = field(default_factory=dict)
     """Numbers that the pass has made from themselves; with each, whether it rises."""
     passed: dict[ast.If, int] = field(default_factory=dict)

@@ -276,7 +276,8 @@ def write(
         run, target, requires(run, (target, *sources)), fact, certain, part, itself=itself, idle=idle
     ):
         return False
-    done = Write(place, op, target, counted, certain and target.alias_sure, kind, run.statement, via=text)
+    certain = certain and target.alias_sure and not run.assumed()
+    done = Write(place, op, target, counted, certain, kind, run.statement, via=text)
     if run.step_site is not None and kind != "step":
         done.kind, done.place = "step", run.step_site
     done.order = run.tick()
@@ -424,7 +425,7 @@ def rebase(run: Run, target: Tensor, node: Node | None) -> None:
         run.tick(),
         certain=node.certain,
         # It holds the node of the write, which the first backward takes.
-        frees=True,
+        frees=True if target.alias_sure else None,
         iterations=run.iterations(),
         calls=tuple(run.calls),
     )

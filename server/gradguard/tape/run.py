@@ -266,6 +266,10 @@ class Run:
         """(loop, iteration) of each running loop, outermost first."""
         return tuple([(loop.number, loop.iteration) for loop in self.loops if loop.kind != "comprehension"])
 
+    def assumed(self) -> bool:
+        """Whether the running pass of a loop over rows of an unknown number is only assumed to be."""
+        return any(loop.assumed and loop.iteration for loop in self.loops)
+
     def here(self) -> Place:
         """The statement that is running."""
         path = self.frames[-1].namespace.path if self.frames else self.home
@@ -276,8 +280,8 @@ class Run:
         return Place(frame.namespace.path, node)
 
     def emit(self, event: Event) -> None:
-        """Remember an event."""
-        self.events.append(event)
+        """Remember an event; one of a pass that may never run is not certain."""
+        self.events.append(replace(event, certain=False) if event.certain and self.assumed() else event)
 
     def release(self) -> None:
         """Undo the cycles of a tape that nobody asks any more, so that it is freed now and not by a collection."""

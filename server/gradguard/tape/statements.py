@@ -205,6 +205,7 @@ def _for(run: Run, frame: Frame, node: ast.For | ast.AsyncFor) -> Steps:
     loop = run.loop(run.place(frame, node), "for")
     loop.over = source.kind
     loop.exact = source.exact
+    loop.assumed = source.kind == "tensor" and not source.exact
     loop.length = source.length or 0
     limit = MAX_EXACT if source.length is None or source.length <= MAX_EXACT else 2
     if len(run.loops) >= 2 and (source.length or 0) > 4:
