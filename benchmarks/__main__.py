@@ -17,7 +17,7 @@ SECTIONS = ("start-up", "latency", "scaling", "neighbours", "libraries")
 
 
 def main() -> None:
-    """Measure what was asked for; figures of other sections stay as the last run left them."""
+    """Measure what was asked for; figures of other sections and libraries stay as the last run left them."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", choices=SECTIONS, action="append", help="this section (may be repeated)")
     parser.add_argument(
@@ -60,11 +60,14 @@ def main() -> None:
                 figures["scaling"] = sections.scaling(corpus.library("torchvision"), options.jobs, left)
             case "libraries":
                 chosen = [corpus.library(name) for name in options.library or corpus.PINS]
-                figures["libraries"] = sections.libraries(chosen, options.jobs, left)
+                rows = sections.libraries(chosen, options.jobs, left)
+                measured = {row["library"] for row in rows}
+                others = figures.get("libraries", []) if options.library else []
+                figures["libraries"] = [*(row for row in others if row["library"] not in measured), *rows]
             case "neighbours":
                 names = options.peers_on or ["torchvision"]
                 chosen = [corpus.library(name) for name in names]
-                figures["neighbours"] = sections.neighbours(chosen, options.jobs, min(options.limit, left()))
+                figures["neighbours"] = sections.neighbours(chosen, options.jobs, options.limit, left)
         kept.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
         page.write(figures, options.results)
     print(f"wrote {options.results / 'RESULTS.md'}")

@@ -31,16 +31,22 @@ PINS = {
 
 @dataclass(frozen=True)
 class Library:
-    """The Python files of one release."""
+    """The Python files of one release, or every `step`-th of them."""
 
     name: str
     version: str
     folder: Path
+    step: int = 1
 
     @cached_property
     def files(self) -> tuple[Path, ...]:
         """Python files, sorted."""
-        return tuple(sorted(self.folder.rglob("*.py")))
+        return tuple(sorted(self.folder.rglob("*.py"))[:: self.step])
+
+    @property
+    def paths(self) -> list[str]:
+        """What to tell a tool that is to read these files."""
+        return [str(self.folder)] if self.step == 1 else [str(path) for path in self.files]
 
     @cached_property
     def lines(self) -> int:

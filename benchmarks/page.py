@@ -69,14 +69,14 @@ def _libraries(every: list[dict[str, Any]], folder: Path) -> str:
     def cells(row: dict[str, Any]) -> list[str]:
         severities = row["severities"]
         return [
-            row["library"],
+            _label(row),
             f"{row['files']:,} ({row['torch_files']:,})",
             f"{row['lines']:,}",
             f"{row['wall']:.1f}",
             f"{row['cpu']:.1f}",
             f"{row['lines'] / row['cpu']:,.0f}",
             f"{row['memory']:.0f}",
-            f"{row['warm']:.1f}",
+            f"{row['warm']:.1f}" if row["warm"] is not None else "stopped",
             *(str(severities.get(name, 0)) for name in ("error", "warning", "information", "hint")),
             _share(row),
             str(row["limits"]),
@@ -85,7 +85,10 @@ def _libraries(every: list[dict[str, Any]], folder: Path) -> str:
     lines = sum(row["lines"] for row in rows)
     warnings = sum(row["severities"].get("warning", 0) for row in rows)
     errors = sum(row["severities"].get("error", 0) for row in rows)
-    text = "## Released libraries\n\nA cold check of every file, then one more from the cache.\n\n" + _table(
+    text = (
+        "## Released libraries\n\nA cold check of every file, then one more from the cache. Of a large library only some "
+        "files are checked, evenly spread, where the time of the run did not suffice for all; the table says so.\n\n"
+    ) + _table(
         (
             "library", "files (with torch)", "lines", "wall, s", "CPU, s", "lines per CPU s", "memory, MiB",
             "from the cache, s", "errors", "warnings", "information", "hints", "true of those read", "limits",
@@ -107,9 +110,14 @@ def _libraries(every: list[dict[str, Any]], folder: Path) -> str:
     if codes:
         text += "\nFindings by rule:\n\n" + _table(
             ("library", *codes),
-            ((row["library"], *(str(row["codes"].get(code, 0)) for code in codes)) for row in rows),
+            ((_label(row), *(str(row["codes"].get(code, 0)) for code in codes)) for row in rows),
         )
     return text
+
+
+def _label(row: dict[str, Any]) -> str:
+    part = f", one file in {row['step']}" if row["step"] > 1 else ""
+    return f"{row['library']}{part}"
 
 
 def _share(row: dict[str, Any]) -> str:

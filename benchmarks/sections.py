@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,60 +107,82 @@ SHOWN = ("error", "warning")
 """Severities whose findings are kept by place, so that what was read of them can be told."""
 
 
+LARGE = 200_000
+"""Lines from which a library is checked in part when the time does not suffice for all of it."""
+PILOT = 64
+"""Every so many files tell how long a large library would take."""
+
+
 def libraries(chosen: Sequence[Library], jobs: int, left: Callable[[], float]) -> list[dict[str, Any]]:
-    """A cold check of each library, and one more from the cache; a library for which no time is left is told."""
+    """A cold check of each library, and one more from the cache; one for which no time is left is told.
+
+    A large one is checked in part, evenly spread, if the time that is left would not suffice for all.
+    """
     rows: list[dict[str, Any]] = []
-    for library in sorted(chosen, key=lambda each: each.lines):
-        with tempfile.TemporaryDirectory() as name:
-            report = Path(name) / "report.json"
-            command = [
-                *GRADGUARD,
-                "check",
-                str(library.folder),
-                "--jobs",
-                str(jobs),
-                "--format",
-                "json",
-                "--output",
-                str(report),
-            ]
-            cold = timing.run(command, cwd=Path(name), env=ENVIRONMENT, limit=left())
-            if cold.code is None:
-                rows.append({"library": f"{library.name} {library.version}", "stopped": cold.wall})
-                print(f"  {library.name}: stopped after {cold.wall:.0f} s", flush=True)
-                continue
-            if not report.exists():
-                raise SystemExit(f"no report for {library.name}: {cold.err.strip()[-2000:]}")
-            document = json.loads(report.read_text("utf-8"))
-            warm = timing.run(command, cwd=Path(name), env=ENVIRONMENT, limit=left())
-        findings = document.get("findings", [])
-        rows.append(
-            {
-                "library": f"{library.name} {library.version}",
-                "files": len(library.files),
-                "torch_files": library.torch_files,
-                "lines": library.lines,
-                "wall": cold.wall,
-                "cpu": cold.cpu,
-                "memory": cold.memory,
-                "warm": warm.wall,
-                "code": cold.code,
-                "severities": dict(Counter(each["severity"] for each in findings)),
-                "codes": dict(sorted(Counter(each["code"] for each in findings).items())),
-                "limits": len(document.get("limits", [])),
-                "shown": [
-                    {
-                        "file": Path(each["file"]).relative_to(library.folder).as_posix(),
-                        **{name: each[name] for name in ("line", "code", "severity", "message")},
-                    }
-                    for each in findings
-                    if each["severity"] in SHOWN
-                ],
-                "errors": [f"{each['file']}: {each['message']}" for each in document.get("errors", [])],
-            }
+    ordered = sorted(chosen, key=lambda each: each.lines)
+    for number, whole in enumerate(ordered):
+        lines_left = sum(each.lines for each in ordered[number:])
+        library = (
+            _affordable(whole, jobs, left() * whole.lines / lines_left) if whole.lines > LARGE else whole
         )
-        print(f"  {rows[-1]['library']}: {cold.wall:.1f} s, {len(findings)} findings", flush=True)
+        row = _library(library, jobs, left)
+        rows.append(row)
+        if "stopped" in row:
+            print(f"  {row['library']}: stopped after {row['stopped']:.0f} s", flush=True)
+        else:
+            found = sum(row["severities"].values())
+            print(f"  {row['library']}: {row['wall']:.1f} s, {found} findings", flush=True)
     return rows
+
+
+def _affordable(library: Library, jobs: int, seconds: float) -> Library:
+    """As much of a library as these seconds suffice for, going by a few of its files."""
+    pilot = replace(library, step=PILOT)
+    with tempfile.TemporaryDirectory() as name:
+        command = [*GRADGUARD, "check", "--no-cache", "--exit-zero", "--jobs", str(jobs), *pilot.paths]
+        cost = timing.run(command, cwd=Path(name), env=ENVIRONMENT, limit=seconds)
+    # A fifth is left for the run from the cache, and for files that are slower than those of the pilot.
+    return replace(library, step=min(PILOT, math.ceil(cost.wall * PILOT / (0.8 * seconds))))
+
+
+def _library(library: Library, jobs: int, left: Callable[[], float]) -> dict[str, Any]:
+    label = f"{library.name} {library.version}"
+    with tempfile.TemporaryDirectory() as name:
+        report = Path(name) / "report.json"
+        command = [*GRADGUARD, "check", "--jobs", str(jobs), "--format", "json", "--output", str(report)]
+        command += library.paths
+        cold = timing.run(command, cwd=Path(name), env=ENVIRONMENT, limit=left())
+        if cold.code is None:
+            return {"library": label, "stopped": cold.wall}
+        if not report.exists():
+            raise SystemExit(f"no report for {library.name}: {cold.err.strip()[-2000:]}")
+        document = json.loads(report.read_text("utf-8"))
+        warm = timing.run(command, cwd=Path(name), env=ENVIRONMENT, limit=left())
+    findings = document.get("findings", [])
+    return {
+        "library": label,
+        "step": library.step,
+        "files": len(library.files),
+        "torch_files": library.torch_files,
+        "lines": library.lines,
+        "wall": cold.wall,
+        "cpu": cold.cpu,
+        "memory": cold.memory,
+        "warm": warm.wall if warm.code is not None else None,
+        "code": cold.code,
+        "severities": dict(Counter(each["severity"] for each in findings)),
+        "codes": dict(sorted(Counter(each["code"] for each in findings).items())),
+        "limits": len(document.get("limits", [])),
+        "shown": [
+            {
+                "file": Path(each["file"]).relative_to(library.folder).as_posix(),
+                **{name: each[name] for name in ("line", "code", "severity", "message")},
+            }
+            for each in findings
+            if each["severity"] in SHOWN
+        ],
+        "errors": [f"{each['file']}: {each['message']}" for each in document.get("errors", [])],
+    }
 
 
 def scaling(library: Library, jobs: int, left: Callable[[], float]) -> dict[str, Any]:
@@ -204,7 +228,9 @@ def scaling(library: Library, jobs: int, left: Callable[[], float]) -> dict[str,
     return {"library": f"{library.name} {library.version}", "jobs": jobs, "shares": shares, "single": single}
 
 
-def neighbours(chosen: Sequence[Library], jobs: int, limit: float) -> dict[str, Any]:
+def neighbours(
+    chosen: Sequence[Library], jobs: int, limit: float, left: Callable[[], float]
+) -> dict[str, Any]:
     """gradguard and its neighbours over the same folders in one run."""
     programs = peers.programs()
     rows: list[dict[str, Any]] = []
@@ -231,7 +257,10 @@ def neighbours(chosen: Sequence[Library], jobs: int, limit: float) -> dict[str, 
         ]
         for name, command, count in commands:
             cost = timing.run(
-                command, cwd=library.folder, env=ENVIRONMENT if name == "gradguard" else None, limit=limit
+                command,
+                cwd=library.folder,
+                env=ENVIRONMENT if name == "gradguard" else None,
+                limit=min(limit, left()),
             )
             rows.append(
                 {
