@@ -18,6 +18,7 @@ from gradguard.tape.values import (
     External,
     FunctionV,
     Instance,
+    IteratorV,
     ListV,
     Method,
     ModuleV,
@@ -64,7 +65,7 @@ def get(run: Run, frame: Frame, owner: Value, name: str, node: ast.Attribute) ->
         if name in owner.attributes:
             return owner.attributes[name]
         return owner.name if name in ("__name__", "__qualname__") else BuiltinMethod(owner, name)
-    if isinstance(owner, (NativeV, PartialV, Method)):
+    if isinstance(owner, (NativeV, PartialV, Method, IteratorV)):
         return BuiltinMethod(owner, name)
     if isinstance(owner, Sym):
         return _unknown_get(run, owner, name)
@@ -112,10 +113,13 @@ def instance_get(run: Run, frame: Frame, owner: Instance, name: str, node: ast.A
         return value
     found = class_lookup(owner.cls, name)
     if found is not None:
-        if isinstance(found, FunctionV) and found.kind == "property":
+        if isinstance(found, FunctionV) and found.kind in ("property", "cached_property"):
             from gradguard.tape.calls import call_value
 
-            return call_value(run, frame, found, Call([owner], {}, run.place(frame, node), [None], {}), node)
+            value = call_value(run, frame, found, Call([owner], {}, run.place(frame, node), [None], {}), node)
+            if found.kind == "cached_property":
+                owner.attributes[name] = value
+            return value
         return bind(run, owner, found)
     if name == "__class__":
         return owner.cls

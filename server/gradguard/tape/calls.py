@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 
 from gradguard.tape import attributes, library
 from gradguard.tape.binding import Call
@@ -177,20 +177,21 @@ def _drive(steps: Generator[Value, None, Value]) -> Value:
             return stop.value
 
 
-def _generate(run: Run, inner: Frame, function: FunctionV) -> Iterator[Value]:
-    """Items of a generator function, each computed when asked for."""
+def _generate(run: Run, inner: Frame, function: FunctionV) -> Generator[Value, Value, None]:
+    """Items of a generator function, each computed when asked for; takes what its caller sends."""
     from gradguard.tape.statements import execute_block
 
     assert not isinstance(function.node, ast.Lambda)
     modes = _modes(run, function)
     steps = execute_block(run, inner, function.node.body)
+    sent: Value = None
     for _ in range(MAX_YIELDS):
         saved, run.modes = run.modes, modes if function.modes else run.modes
         run.frames.append(inner)
         run.functions.append(function)
         run.calls.append(inner.site or Place(inner.namespace.path, function.node))
         try:
-            item = next(steps)
+            item = steps.send(sent)
         except StopIteration:
             return
         finally:
@@ -199,7 +200,7 @@ def _generate(run: Run, inner: Frame, function: FunctionV) -> Iterator[Value]:
             run.frames.pop()
             if function.modes:
                 modes, run.modes = run.modes, saved
-        yield item
+        sent = yield item
 
 
 MAX_YIELDS = 64

@@ -41,7 +41,7 @@ def _decorate(run: Run, frame: Frame, value: Value, decorator: Value, node: ast.
             "builtins.property",
             "functools.cached_property",
         ):
-            value.kind = "property" if "property" in path else path.rpartition(".")[2]
+            value.kind = path.rpartition(".")[2]
             return value
         if path in ("contextlib.contextmanager", "contextlib.asynccontextmanager"):
             value.kind = "contextmanager"

@@ -33,7 +33,7 @@ class RETURN:
 
 BREAK = "break"
 CONTINUE = "continue"
-Steps = Generator[Value, None, Value]
+Steps = Generator[Value, Value, Value]
 MAX_WHILE = 2
 MAX_EXACT = 16
 """Iterations of a loop of known length that are all run; a longer one runs twice."""
@@ -64,6 +64,7 @@ def _expr(run: Run, frame: Frame, node: ast.Expr) -> Steps | None:
 
 
 def _yield(run: Run, frame: Frame, node: ast.Yield | ast.YieldFrom, target: ast.expr | None) -> Steps:
+    sent: Value = None
     if isinstance(node, ast.YieldFrom):
         source = iterate(run, frame, evaluate(run, frame, node.value), node)
         for count, item in enumerate(source.source):
@@ -71,9 +72,9 @@ def _yield(run: Run, frame: Frame, node: ast.Yield | ast.YieldFrom, target: ast.
                 break
             yield item
     else:
-        yield evaluate(run, frame, node.value) if node.value is not None else None
+        sent = yield evaluate(run, frame, node.value) if node.value is not None else None
     if target is not None:
-        unpack_into(run, frame, target, run.fresh())
+        unpack_into(run, frame, target, sent if sent is not None else run.fresh())
 
 
 def _assign(run: Run, frame: Frame, node: ast.Assign) -> Steps | None:

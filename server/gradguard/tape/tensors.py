@@ -133,6 +133,9 @@ def assign_data(run: Run, frame: Frame, owner: Tensor, value: Value, node: ast.A
     A node that kept the tensor object itself now sees the new numbers; one that kept a view still has the old.
     """
     given = value.tensor if isinstance(value, Sym) else value
+    if isinstance(given, Tensor) and given.inference is not owner.inference:
+        # It then is partly the one, partly the other: `is_inference()` follows the new tensor, its counter does not.
+        owner.inference = None
     if isinstance(given, Tensor) and (given.memory is owner.memory or _twin(given, owner)):
         return
     place = run.place(frame, run.statement or node)

@@ -96,7 +96,7 @@ class FunctionV:
     modes: tuple[str, ...] = ()
     """Grad modes set by decorators: `no_grad`, `enable_grad`, `inference_mode`."""
     kind: str = "function"
-    """`function`, `staticmethod`, `classmethod`, `property`, `contextmanager`."""
+    """`function`, `staticmethod`, `classmethod`, `property`, `cached_property`, `contextmanager`."""
     compiled: bool = False
     attributes: dict[str, Value] = field(default_factory=dict)
 

@@ -134,6 +134,21 @@ def _add(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Val
     return None
 
 
+def _replace(run: Run, frame: Frame, owner: ListV | TupleV, call: Call, node: ast.AST) -> Value:
+    """`named._replace(h=h)`: a named tuple with other values in some fields."""
+    if not isinstance(owner, TupleV):
+        return run.fresh()
+    items = (call.kwargs.get(name, item) for name, item in zip(owner.names, owner.items, strict=False))
+    return TupleV(tuple(items), owner.names)
+
+
+def _as_dict(run: Run, frame: Frame, owner: ListV | TupleV, call: Call, node: ast.AST) -> Value:
+    if not isinstance(owner, TupleV):
+        return run.fresh()
+    pairs = zip(owner.names, owner.items, strict=False)
+    return DictV({token(name): (name, item) for name, item in pairs}, made=call.place)
+
+
 def _nothing(run: Run, frame: Frame, owner: Value, call: Call, node: ast.AST) -> Value:
     return None
 
@@ -141,7 +156,7 @@ def _nothing(run: Run, frame: Frame, owner: Value, call: Call, node: ast.AST) ->
 _LIST: dict[str, Callable[..., Value]] = {
     "append": _append, "appendleft": _appendleft, "extend": _extend, "insert": _insert, "pop": _pop, "popleft": _popleft,
     "clear": _clear, "remove": _remove, "discard": _remove, "reverse": _reverse, "copy": _copy, "index": _index, "count": _index,
-    "sort": _nothing, "add": _add, "update": _extend, "__len__": _index, "rotate": _nothing,
+    "sort": _nothing, "add": _add, "update": _extend, "__len__": _index, "rotate": _nothing, "_replace": _replace, "_asdict": _as_dict,
 }  # fmt: skip
 
 
@@ -193,6 +208,13 @@ def _update(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> 
     return None
 
 
+def _popitem(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Value:
+    if not owner.items:
+        return run.fresh()
+    at = 0 if call.get(0, "last", True) is False else -1
+    return TupleV(owner.items.pop(list(owner.items)[at]))
+
+
 def _setdefault(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Value:
     key = call.get(0, "key")
     held = owner.items.get(token(key))
@@ -209,5 +231,5 @@ def _dict_copy(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) 
 
 _DICT: dict[str, Callable[..., Value]] = {
     "get": _get, "items": _items, "keys": _keys, "values": _values, "pop": _dict_pop, "update": _update, "setdefault": _setdefault,
-    "clear": _clear, "copy": _dict_copy, "__len__": _index, "append": _nothing,
+    "popitem": _popitem, "clear": _clear, "copy": _dict_copy, "__len__": _index, "append": _nothing,
 }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Generator
 
 from gradguard.tape import graphs, reads, tensors, torchcalls
 from gradguard.tape.backward import backward
@@ -17,8 +18,8 @@ from gradguard.tape.values import (
     BuiltinMethod,
     FunctionV,
     Instance,
+    IteratorV,
     ListV,
-    NativeV,
     Sym,
     TupleV,
     Value,
@@ -204,8 +205,14 @@ def value_method(run: Run, frame: Frame, receiver: Value, name: str, call: Call,
         from gradguard.tape.calls import call_value
 
         return call_value(run, frame, receiver, call, node)
-    if isinstance(receiver, NativeV):
-        return run.fresh()
+    if isinstance(receiver, IteratorV) and name == "send" and isinstance(receiver.source, Generator):
+        try:
+            return receiver.source.send(call.get(0, "value"))
+        except (StopIteration, TypeError):
+            # It ended, or was sent something before its first `yield`.
+            return run.fresh()
+    if isinstance(receiver, IteratorV) and name == "__next__":
+        return next(receiver.source, run.fresh(data=receiver.data))
     return run.fresh()
 
 

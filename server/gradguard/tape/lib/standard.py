@@ -206,6 +206,19 @@ def _replaced(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return instantiate(run, frame, old.cls, Call([], given, call.place, [], {}), node)
 
 
+@external_function(
+    "asyncio.run", "asyncio.create_task", "asyncio.ensure_future", "asyncio.wait_for", "asyncio.shield"
+)
+def _awaited(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    """A coroutine runs where it is called, so that who awaits it is given its result."""
+    return call.get(0, "main", call.get(0, "coro"))
+
+
+@external_function("asyncio.gather")
+def _gathered(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    return ListV(list(call.args), open=call.open_args, made=call.place)
+
+
 @external_function("contextlib.nullcontext", "contextlib.suppress")
 def _nullcontext(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     from gradguard.tape.values import ContextV
