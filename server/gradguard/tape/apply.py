@@ -7,6 +7,7 @@ write, give the written tensor its history, make results, save results.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from gradguard.ops.model import Alias, AliasKind, Form, Kind, Op
 from gradguard.tape import graphs, holders, layout, machine, shapes, sizes
@@ -326,8 +327,7 @@ def _results(
         count = shapes.list_length(op.name, bound.values)
         alias = form.aliases[0] if form.aliases else None
         if alias is not None and len(bound.tensors(alias.of)) > 1:
-            # One result for each tensor of a list (`broadcast_tensors`, `atleast_1d`).
-            count = len(bound.tensors(alias.of))
+            return TupleV(tuple(_of_each(run, op, form, bound, place, node, needs, name, alias.of)))
         made = tuple(
             _result(run, op, form, "result", bound, place, node, needs, name, alias, index=index)
             for index in range(count or 3)
@@ -345,6 +345,34 @@ def _results(
     if len(made_all) == 1:
         return made_all[0]
     return TupleV(tuple(made_all), names=form.field_names)
+
+
+def _of_each(
+    run: Run,
+    op: Op,
+    form: Form,
+    bound: Bound,
+    place: Place,
+    node: Node | None,
+    needs: Tri,
+    name: str,
+    role: str,
+) -> Iterator[Tensor]:
+    """One result for each tensor of a list (`broadcast_tensors`, `atleast_1d`): itself, or a view of it."""
+    for index, source in enumerate(bound.tensors(role)):
+        same: Tri = False
+        view: Alias | None = None
+        sure = True
+        for alias in form.aliases:
+            shared = holds(run, alias.when, bound, source=source, op=op)
+            if alias.kind is AliasKind.SAME:
+                same = either(same, shared)
+            elif shared is not False and view is None:
+                view, sure = alias, shared is True
+        if same is True:
+            yield source
+            continue
+        yield _result(run, op, form, "result", bound, place, node, needs, name, view, sure=sure, index=index)
 
 
 def _result_of_aliases(

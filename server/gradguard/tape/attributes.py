@@ -262,6 +262,9 @@ def _super_get(run: Run, owner: SuperV, name: str) -> Value:
 
 def class_item(run: Run, owner: Value, index: Value) -> Value:
     """`List[int]` and its like stay what they are; anything else is unknown."""
+    if isinstance(owner, ClassV) and isinstance(index, str):
+        # `Mode["train"]` is a member of an enumeration.
+        return class_lookup(owner, index)
     if isinstance(owner, (External, TorchName, ClassV)):
         return owner
     return run.fresh()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Generator
 
-from gradguard.tape import attributes, library
+from gradguard.tape import attributes, enumerations, library
 from gradguard.tape.binding import Call
 from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.frame import Frame
@@ -265,6 +265,9 @@ def instantiate(
     run: Run, frame: Frame, cls: ClassV, call: Call, node: ast.AST, made: Instance | None = None
 ) -> Value:
     """Make an object of a workspace class and run its `__init__`, on `made` where that is given."""
+    if enumerations.is_enumeration(cls):
+        member = enumerations.by_value(cls, call.get(0, "value"))
+        return member if member is not None else run.fresh()
     made = made if made is not None else Instance(cls, made=run.place(frame, node))
     if attributes.is_subclass(cls, "torch.autograd.Function"):
         return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import attributes
+from gradguard.tape import attributes, enumerations
 from gradguard.tape.binding import Call
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
@@ -103,6 +103,8 @@ def class_(run: Run, frame: Frame, node: ast.ClassDef) -> Value:
             value.owner = made
             # Methods do not see the class body's names.
             value.scope = frame if frame.function is not None else None
+    if enumerations.is_enumeration(made):
+        enumerations.make_members(made)
     for statement in node.body:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             made.fields.append(

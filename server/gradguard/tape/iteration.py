@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradguard.tape import attributes, machine, subscripts, torchcalls
+from gradguard.tape import attributes, enumerations, machine, subscripts, torchcalls
 from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
 from gradguard.tape.values import (
     ArrayV,
+    ClassV,
     DictV,
     Instance,
     IteratorV,
@@ -53,6 +54,9 @@ def iterate(run: Run, frame: Frame, value: Value, node: ast.AST, *, lazy: bool =
         return IteratorV(iter([run.fresh("number") for _ in range(UNKNOWN_ITEMS)]), exact=False)
     if isinstance(value, Instance):
         return _instance(run, frame, value, node)
+    if isinstance(value, ClassV) and enumerations.is_enumeration(value):
+        known = enumerations.members(value)
+        return IteratorV(iter(known), length=len(known))
     items = [_item(run, value, index) for index in range(UNKNOWN_ITEMS)]
     return IteratorV(iter(items), exact=False, data=True, kind="data")
 

@@ -382,6 +382,11 @@ def same_shape(source: Tensor, values: Values, method: str) -> Tri:
         return None
     if method.startswith("atleast_"):
         return len(source.shape) >= int(method[8])
+    if method == "broadcast_tensors":
+        tensors = values.get("tensors")
+        shapes = [known(one) for one in tensors.items] if isinstance(tensors, (ListV, TupleV)) else [None]
+        sized = [shape for shape in shapes if shape is not None]
+        return strides.broadcast(*sized) == known(source) if len(sized) == len(shapes) else None
     if method in ("flatten", "ravel"):
         # A scalar becomes a vector; a vector has nothing to flatten.
         return len(source.shape) == 1 if len(source.shape) < 2 else _same_flat(source, values)

@@ -10,8 +10,10 @@ from gradguard.tape import counting, graphs, machine, torchcalls
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor, is_number
 from gradguard.tape.domain import Tensor
+from gradguard.tape.enumerations import compared, is_member
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
+from gradguard.tape.special import call_special
 from gradguard.tape.truth import key_of, known_truth, truth
 from gradguard.tape.values import (
     ArrayV,
@@ -33,6 +35,7 @@ _DUNDER = {
     ast.LShift: "lshift", ast.RShift: "rshift",
 }  # fmt: skip
 _COMPARE = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
+_MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 _PYTHON: dict[type[ast.operator], Callable[..., Value]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Pow: operator.pow,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
@@ -181,19 +184,11 @@ def _sequence(
 def _instance_operator(
     run: Run, frame: Frame, op: type[ast.operator], left: Value, right: Value, node: ast.AST
 ) -> Value:
-    from gradguard.tape import attributes
-    from gradguard.tape.calls import call_value
-
     name = _DUNDER.get(op)
-    for receiver, other, prefix in ((left, right, ""), (right, left, "r")):
-        if isinstance(receiver, Instance):
-            method = attributes.class_lookup(receiver.cls, f"__{prefix}{name}__")
-            if method is not None:
-                bound = attributes.bind(run, receiver, method)
-                return call_value(
-                    run, frame, bound, Call([other], {}, run.place(frame, node), [None], {}), node
-                )
-    return NotImplemented
+    made = call_special(run, frame, left, f"__{name}__", [right], node)
+    return (
+        made if made is not NotImplemented else call_special(run, frame, right, f"__r{name}__", [left], node)
+    )
 
 
 def _tensor_binary(
@@ -275,9 +270,13 @@ def compare(
             made = Sym(("is", *_ordered(key_of(left), key_of(right))), "bool")
             return made if op is ast.Is else Sym(("not", made.key), "bool")
         return same if op is ast.Is else not same
-    left, right = known_tensor(left), known_tensor(right)
+    left, right = compared(known_tensor(left)), compared(known_tensor(right))
     if op in (ast.In, ast.NotIn):
         return _contains(run, frame, op, left, right, node)
+    if isinstance(left, Instance) or isinstance(right, Instance):
+        made = _instance_compare(run, frame, op, left, right, node)
+        if made is not NotImplemented:
+            return made
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         if not isinstance(left, Tensor):
             left, right = right, left
@@ -308,6 +307,22 @@ def compare(
         made = Sym(("not", made.key), "bool")
     if any(isinstance(side, Sym) and "counted" in side.facts for side in (left, right)):
         made.facts["counted"] = True
+    return made
+
+
+def _instance_compare(
+    run: Run, frame: Frame, op: type[ast.cmpop], left: Value, right: Value, node: ast.Compare
+) -> Value:
+    """A comparison that one side's own class defines, or of members of enumerations."""
+    name = _COMPARE[op]
+    made = call_special(run, frame, left, f"__{name}__", [right], node)
+    if made is NotImplemented:
+        made = call_special(run, frame, right, f"__{_MIRRORED.get(name, name)}__", [left], node)
+    if made is NotImplemented and op is ast.NotEq:
+        made = call_special(run, frame, left, "__eq__", [right], node)
+        made = not made if isinstance(made, bool) else made
+    if made is NotImplemented and op in (ast.Eq, ast.NotEq) and is_member(left) and is_member(right):
+        return (left is right) is (op is ast.Eq)
     return made
 
 
@@ -358,7 +373,10 @@ def _contains(
     run: Run, frame: Frame, op: type[ast.cmpop], left: Value, right: Value, node: ast.Compare
 ) -> Value:
     known: bool | None = None
-    if isinstance(left, Tensor):
+    own = call_special(run, frame, right, "__contains__", [left], node)
+    if own is not NotImplemented:
+        known = known_truth(own)
+    elif isinstance(left, Tensor):
         from gradguard.tape import reads
 
         reads.host_read(run, frame, node, "bool", left, implicit=True)
@@ -369,6 +387,8 @@ def _contains(
         and all(map(_is_plain, right.items))
     ):
         known = left in right.items
+    elif isinstance(right, (ListV, TupleV)) and not right.open and all(map(is_member, (left, *right.items))):
+        known = any(left is item for item in right.items)
     elif isinstance(right, DictV):
         if token(left) in right.items:
             known = True
@@ -416,4 +436,7 @@ def augmented(
         if left.memory_of is not None:
             torchcalls.array_write(run, frame, left, node, SYMBOLS[op])
         return left, True
+    own = call_special(run, frame, left, f"__i{_DUNDER[op]}__", [right], node)
+    if own is not NotImplemented:
+        return own, own is left
     return binary(run, frame, op, left, right, node, (node.target, node.value)), False

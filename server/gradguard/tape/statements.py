@@ -420,7 +420,7 @@ def _delete(run: Run, frame: Frame, node: ast.Delete) -> None:
             attributes.delete(evaluate(run, frame, target.value), target.attr)
         elif isinstance(target, ast.Subscript):
             owner = evaluate(run, frame, target.value)
-            subscripts.delete(owner, evaluate(run, frame, target.slice))
+            subscripts.delete(run, frame, owner, evaluate(run, frame, target.slice), node)
 
 
 def _global(run: Run, frame: Frame, node: ast.Global) -> None:

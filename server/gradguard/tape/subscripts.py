@@ -12,6 +12,7 @@ from gradguard.tape.domain import Place, Tensor, Tri, both
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
 from gradguard.tape.sizes import known
+from gradguard.tape.special import call_special
 from gradguard.tape.strides import Shape
 from gradguard.tape.values import ArrayV, DictV, Instance, ListV, Sym, TupleV, Value, tensors_in, token
 
@@ -122,14 +123,9 @@ def _from_factory(run: Run, frame: Frame, owner: DictV, node: ast.AST) -> Value:
 
 
 def _instance_get(run: Run, frame: Frame, owner: Instance, index: Value, node: ast.Subscript) -> Value:
-    method = attributes.class_lookup(owner.cls, "__getitem__")
-    if method is not None:
-        from gradguard.tape.calls import call_value
-
-        bound = attributes.bind(run, owner, method)
-        return call_value(
-            run, frame, bound, Call([index], {}, run.place(frame, node), [node.slice], {}), node
-        )
+    own = call_special(run, frame, owner, "__getitem__", [index], node)
+    if own is not NotImplemented:
+        return own
     children = owner.attributes.get("__children__")
     if isinstance(children, ListV):
         if isinstance(index, SliceV):
@@ -297,18 +293,7 @@ def put(run: Run, frame: Frame, owner: Value, index: Value, value: Value, node: 
         else:
             counting.grown(run, owner)
     elif isinstance(owner, Instance):
-        method = attributes.class_lookup(owner.cls, "__setitem__")
-        if method is not None:
-            from gradguard.tape.calls import call_value
-
-            bound = attributes.bind(run, owner, method)
-            call_value(
-                run,
-                frame,
-                bound,
-                Call([index, value], {}, run.place(frame, node), [node.slice, None], {}),
-                node,
-            )
+        if call_special(run, frame, owner, "__setitem__", [index, value], node) is not NotImplemented:
             return
         children = owner.attributes.get("__children__")
         if (
@@ -439,8 +424,12 @@ def _itself(value: Tensor, owner: Tensor, part: Tensor) -> bool:
     )
 
 
-def delete(owner: Value, index: Value) -> None:
+def delete(run: Run, frame: Frame, owner: Value, index: Value, node: ast.AST) -> None:
     """`del owner[index]`."""
+    if isinstance(owner, Instance):
+        if call_special(run, frame, owner, "__delitem__", [index], node) is not NotImplemented:
+            return
+        owner = owner.attributes.get("__children__")
     if isinstance(owner, DictV):
         owner.items.pop(token(index), None)
     elif isinstance(owner, ListV):

@@ -40,6 +40,8 @@ def attribute(run: Run, frame: Frame, owner: Tensor, name: str, node: ast.AST) -
         return TorchName(f"torch.{owner.dtype}") if owner.dtype else Sym(("dtype", owner.number), "dtype")
     if name == "device":
         return Sym(("device", owner.number), "device")
+    if name in ("is_cuda", "is_cpu") and owner.device == "cpu":
+        return name == "is_cpu"
     if name in (
         "ndim",
         "itemsize",
@@ -47,10 +49,10 @@ def attribute(run: Run, frame: Frame, owner: Tensor, name: str, node: ast.AST) -
         "_version",
         "layout",
         "is_cuda",
+        "is_cpu",
         "names",
         "is_sparse",
         "is_quantized",
-        "is_cpu",
     ):
         if name == "ndim" and owner.shape is not None:
             return len(owner.shape)

@@ -14,6 +14,7 @@ from gradguard.tape.instances import instance_of
 from gradguard.tape.iteration import MAX_RANGE, UNKNOWN_ITEMS, iterate
 from gradguard.tape.library import external_function
 from gradguard.tape.run import Run
+from gradguard.tape.special import call_special
 from gradguard.tape.truth import key_of, known_truth
 from gradguard.tape.values import (
     ClassV,
@@ -138,9 +139,26 @@ def _sorted(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     tensors = [t for t in map(held, items) if isinstance(t, Tensor)]
     if tensors and "key" not in call.kwargs:
         reads.host_read(run, frame, node, "sorted", tensors[0], implicit=True)
-    if all(isinstance(item, (int, float)) for item in items) or all(isinstance(item, str) for item in items):
-        items = sorted(items)
-    return ListV(items, open=not source.exact, made=call.place)
+    return ListV(in_order(run, frame, items, call, node), open=not source.exact, made=call.place)
+
+
+def in_order(run: Run, frame: Frame, items: list[Value], call: Call, node: ast.AST) -> list[Value]:
+    """The items as `sorted` and `list.sort` order them; as they are where a key is not known."""
+    from gradguard.tape.calls import call_value
+
+    key = call.kwargs.get("key")
+    keys = items
+    if key is not None:
+        keys = [call_value(run, frame, key, Call([item], {}, call.place, [None], {}), node) for item in items]
+    numbers = all(isinstance(one, (int, float)) for one in keys)
+    if not numbers and not all(isinstance(one, str) for one in keys):
+        return items
+    order = sorted(
+        range(len(items)),
+        key=lambda index: keys[index],
+        reverse=known_truth(call.kwargs.get("reverse", False)) is True,
+    )
+    return [items[index] for index in order]
 
 
 @external_function(
@@ -208,13 +226,10 @@ def _len(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         return Sym(("shape", value.number, 0), "int")
     if isinstance(value, Instance):
         from gradguard.tape import library
-        from gradguard.tape.calls import call_value
 
-        own = attributes.class_lookup(value.cls, "__len__")
-        if own is not None:
-            return call_value(
-                run, frame, attributes.bind(run, value, own), Call([], {}, call.place, [], {}), node
-            )
+        own = call_special(run, frame, value, "__len__", [], node)
+        if own is not NotImplemented:
+            return own
         if "__children__" in value.attributes:
             return library.method(run, frame, value, "__len__", call, node)
     return Sym(("len", key_of(value)), "int")

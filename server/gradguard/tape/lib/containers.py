@@ -121,6 +121,13 @@ def _copy(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Va
     return ListV(list(owner.items), open=owner.open, made=call.place, kind=owner.kind)
 
 
+def _sort(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
+    from gradguard.tape.lib.builtins import in_order
+
+    owner.items[:] = in_order(run, frame, list(owner.items), call, node)
+    return None
+
+
 def _index(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
     return run.fresh("int")
 
@@ -156,7 +163,7 @@ def _nothing(run: Run, frame: Frame, owner: Value, call: Call, node: ast.AST) ->
 _LIST: dict[str, Callable[..., Value]] = {
     "append": _append, "appendleft": _appendleft, "extend": _extend, "insert": _insert, "pop": _pop, "popleft": _popleft,
     "clear": _clear, "remove": _remove, "discard": _remove, "reverse": _reverse, "copy": _copy, "index": _index, "count": _index,
-    "sort": _nothing, "add": _add, "update": _extend, "__len__": _index, "rotate": _nothing, "_replace": _replace, "_asdict": _as_dict,
+    "sort": _sort, "add": _add, "update": _extend, "__len__": _index, "rotate": _nothing, "_replace": _replace, "_asdict": _as_dict,
 }  # fmt: skip
 
 

@@ -232,7 +232,7 @@ _MODEL = {
     "train": _train, "eval": _train, "to": _moved, "cuda": _moved, "cpu": _moved, "half": _moved, "float": _moved, "double": _moved,
     "bfloat16": _moved, "type": _moved, "zero_grad": _zero_grad, "requires_grad_": _requires_grad_, "share_memory": _same,
     "register_buffer": _register_buffer, "register_parameter": _register_parameter, "add_module": _add_module,
-    "register_module": _add_module, "append": _append, "extend": _append, "insert": _append, "update": _append, "keys": _append,
+    "register_module": _add_module, "append": _append, "extend": _append, "insert": _append, "update": _append, "pop": _append, "clear": _append, "keys": _append,
     "values": _append, "items": _append, "apply": _apply, "state_dict": _state_dict, "load_state_dict": _load_state_dict,
     "extra_repr": _quiet, "save_hyperparameters": _quiet, "log": _quiet, "log_dict": _quiet, "print": _quiet, "compile": _same,
     "get_parameter": _get_parameter, "__len__": _len, "forward": _forward, "__call__": _forward,
