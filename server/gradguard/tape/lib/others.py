@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Generator
 
+from gradguard.ops.model import Kind
 from gradguard.tape import graphs, reads, tensors, torchcalls
 from gradguard.tape.backward import backward
 from gradguard.tape.binding import Call, choose
@@ -69,6 +70,8 @@ def call_sym(run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST) -
         name = callee.facts.get("__name__")
         if isinstance(owner, Sym) and isinstance(name, str):
             return unknown_object_method(run, frame, owner, name, call, node)
+        # No tensor can be called.
+        callee.facts["__called__"] = True
         if callee.kind == "module" or _looks_called_as_network(callee, call):
             return _network(run, callee, call, node)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and call.args:
@@ -106,11 +109,28 @@ _TENSOR_ONLY = frozenset({
 
 
 def _as_of_tensors(run: Run, owner: Sym, name: str, call: Call) -> bool:
-    """Whether the arguments are such as the method of tensors takes: `accelerator.gather(loss)` is another one."""
+    """Whether the arguments are such as the method of tensors takes.
+
+    `accelerator.gather(loss)` is another one. So is `self.norm(x)` of what holds a layer of that name: torch would
+    take a tensor for a number, which no caller means who gives it one as the only hint of what the owner is.
+    """
+    if "__called__" in owner.facts:
+        return False
     op = run.table.op(f"Tensor.{name}")
     exprs: list[ast.AST | None] = [None, *call.exprs]
     given = Call([owner, *call.args], call.kwargs, call.place, exprs, call.kwexprs, open_args=call.open_args)
-    return op is None or choose(run, op, given) is not None
+    if op is None:
+        return True
+    chosen = choose(run, op, given)
+    if chosen is None:
+        return False
+    form, bound = chosen
+    return not any(
+        param.kind in _NUMBERS and isinstance(bound.values.get(param.name), Tensor) for param in form.params
+    )
+
+
+_NUMBERS = frozenset({Kind.NUMBER, Kind.FLOAT, Kind.INT, Kind.INTS, Kind.BOOL})
 
 
 def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: Call, node: ast.AST) -> Value:
