@@ -286,6 +286,11 @@ def _size(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> V
     return Sym(("shape", owner.number, dim if isinstance(dim, int) else 0), "int")
 
 
+def _of_a_mapping(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    """`batch.items()`: tensors have no such method, so it is a mapping that is also used as a tensor (a TensorDict)."""
+    return run.fresh()
+
+
 def _number(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
     name = call.name
     if name in ("dim", "ndimension") and owner.shape is not None:
@@ -418,6 +423,8 @@ _METHODS: dict[str, Handler] = {
     "register_hook": _hook,
     "register_post_accumulate_grad_hook": _hook,
     "retain_grad": _retain,
+    "items": _of_a_mapping,
+    "keys": _of_a_mapping,
     "pin_memory": _self,
     "resize_": _resize,
     "resize_as_": _resize,
