@@ -9,8 +9,8 @@ from gradguard.tape.events import Event, RefusedWrite
 
 
 def render(context: Context, event: Event) -> Finding | None:
-    """Writes refused because of: overlapping memory."""
-    if isinstance(event, RefusedWrite) and event.reason in ("expanded",):
+    """Writes refused because elements overlap: those of the tensor, or its own and those that are read."""
+    if isinstance(event, RefusedWrite) and event.reason in ("expanded", "overlap"):
         return render_refused(context, event)
     return None
 

@@ -28,10 +28,14 @@ def permitted(context: Context, event: RefusedWrite) -> list[FixPlan]:
         plans += _under_no_grad(context, event)
     if event.reason == "expanded":
         plans += _own_memory(context, event)
+    if event.reason == "overlap":
+        plans += _read_copy(context, event)
     if event.reason == "inference":
         plans += relaxed(context, event.source, Applicability.UNSAFE)
-    anew = rewritten(context, event.write)
-    if event.reason in ("leaf", "view-of-leaf", "inference", "expanded"):
+    # A clone of the whole made before `x[1:] = x[:-1]` would be read and written just the same.
+    again = event.reason == "overlap" and event.write.kind == "setitem"
+    anew = [] if again else rewritten(context, event.write)
+    if event.reason in ("leaf", "view-of-leaf", "inference", "expanded", "overlap"):
         # Differentiating through the change, or leaving the shared memory alone, is another program.
         anew = [replace(plan, applicability=_no_more_than_unsafe(plan)) for plan in anew]
     return plans + anew
@@ -103,6 +107,13 @@ def _own_memory(context: Context, event: RefusedWrite) -> list[FixPlan]:
         node,
         source,
     )
+
+
+def _read_copy(context: Context, event: RefusedWrite) -> list[FixPlan]:
+    source = event.source
+    if source is None or source.path != event.place.path or not isinstance(source.node, ast.expr):
+        return []
+    return context.plan("clone", "Read a copy: clone it first", Applicability.UNSAFE, source.node, source)
 
 
 def _no_more_than_unsafe(plan: FixPlan) -> Applicability:

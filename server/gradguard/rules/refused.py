@@ -14,6 +14,7 @@ _WHY = {
     "no-grad-view": "a view made under no_grad",
     "stale-view": "which makes the views of `{detail}` unusable",
     "expanded": "expanded memory, where elements overlap",
+    "overlap": "while it reads part of the same memory",
     "inference": "made under inference_mode",
     "function-output": "an output that `{detail}` wraps in a view",
 }
@@ -24,6 +25,7 @@ _SOURCE = {
     "no-grad-view": "the view is made here",
     "stale-view": "the view that is used later is made here",
     "expanded": "expanded here",
+    "overlap": "read here",
     "inference": "made under inference_mode here",
     "function-output": "returned here",
 }
@@ -34,6 +36,7 @@ TORCH_SAYS = {
     "no-grad-view": "A view was created in no_grad mode and is being modified inplace with grad mode enabled",
     "stale-view": "is a view and its base or another view of its base has been modified inplace",
     "expanded": "unsupported operation: more than one element of the written-to tensor refers to a single memory location",
+    "overlap": "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location",
     "inference": "Inplace update to inference tensor outside InferenceMode is not allowed",
     "function-output": "Output 0 is a view and is being modified inplace",
 }

@@ -15,6 +15,7 @@ from gradguard.tape.binding import Bound, gradients, holds, rule_out, unknown
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Cut, Node, Place, Tensor, Tri, both, either
 from gradguard.tape.events import InputRewritten, WriteFact
+from gradguard.tape.overlap import NO_SHARING, Operands, asks, clashes
 from gradguard.tape.plan import Plan, plan, short
 from gradguard.tape.run import Run
 from gradguard.tape.values import ArrayV, ListV, Sym, TupleV, Value, tensors_in
@@ -70,7 +71,16 @@ def apply(
             w.counted
             and w.role in returned
             and not _writable(
-                run, tensor, inputs, place, name, bound.exprs.get(w.role), kind, sure, _maker(bound)
+                run,
+                tensor,
+                inputs,
+                place,
+                name,
+                bound.exprs.get(w.role),
+                kind,
+                sure,
+                _maker(bound),
+                _operands(op, bound, tensor, w.role),
             )
         ):
             if sure is True:
@@ -211,6 +221,7 @@ def _writable(
     kind: str,
     sure: Tri,
     maker: Place | None,
+    operands: Operands | None = None,
 ) -> bool:
     fact = WriteFact(
         name, place, machine.source_text(expr) or tensor.bound_name, kind, True, run.statement, maker=maker
@@ -220,9 +231,21 @@ def _writable(
     needs = machine.requires(run, (tensor, *inputs)) if inputs else False
     idle = machine.onto_itself(name, tensor, inputs)
     if machine.check_write(run, tensor, needs, fact, sure is True, itself=itself, idle=idle):
-        return True
+        return operands is None or not clashes(run, operands, fact, certain=sure is True)
     holders.note(run, tensor, place, inputs, maker)
     return False
+
+
+def _operands(op: Op, bound: Bound, target: Tensor, role: str) -> Operands | None:
+    """What an op reads besides what it writes, where torch asks whether they share memory."""
+    if not asks(op):
+        return None
+    read = tuple(
+        (value, bound.exprs.get(name))
+        for name, value in bound.values.items()
+        if name != role and isinstance(value, Tensor) and value.memory is target.memory
+    )
+    return Operands(target, read, sharing=op.name.rpartition(".")[2] not in NO_SHARING) if read else None
 
 
 def _maker(bound: Bound) -> Place | None:

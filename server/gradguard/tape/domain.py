@@ -204,6 +204,7 @@ class Tensor:
         "multi",
         "node",
         "number",
+        "offset",
         "own_counter",
         "parameter",
         "region",
@@ -244,6 +245,8 @@ class Tensor:
         self.dtype: str | None = None
         self.shape: tuple[object, ...] | None = None
         self.strides: tuple[int, ...] | None = None
+        self.offset: int | None = 0
+        """Place of its first element in its memory, in elements; None where it is not known."""
         self.contiguous: Tri = True
         self.parameter = False
         self.grad: object = None

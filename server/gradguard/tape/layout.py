@@ -51,8 +51,8 @@ def fresh(made: Tensor, shape: tuple[object, ...] | None, tensors: list[Tensor])
 def view(op: str, made: Tensor, values: Values, source: Tensor) -> None:
     """Sizes and strides of a view of `source`."""
     name = op.rpartition(".")[2].strip("_")
-    sizes, steps = known(source), source.strides
-    made.strides = None
+    sizes, steps, offset = known(source), source.strides, source.offset
+    made.strides = made.offset = None
     if sizes is None or steps is None:
         made.shape = _shape_only(name, values, source)
         made.contiguous = True if source.contiguous is True and name in _KEEPS_CONTIGUOUS else None
@@ -66,6 +66,19 @@ def view(op: str, made: Tensor, values: Values, source: Tensor) -> None:
         made.expanded = None if name in _EXPANDS or source.expanded is not False else source.expanded
         return
     lay_out(made, *laid)
+    shift = _shift(name, values, sizes, steps)
+    made.offset = None if offset is None or shift is None else offset + shift
+
+
+def _shift(name: str, values: Values, sizes: Shape, steps: Shape) -> int | None:
+    """How many elements behind that of its source a view's first element lies."""
+    if name not in ("select", "narrow"):
+        return 0
+    dim = _dim(values.get("dim"), len(sizes))
+    start = values.get("index" if name == "select" else "start")
+    if dim is None or not isinstance(start, int) or not sizes[dim]:
+        return None
+    return (start if start >= 0 else start + sizes[dim]) * steps[dim]
 
 
 _EXPANDS = frozenset({"expand", "expand_as", "broadcast_to"})
@@ -274,8 +287,8 @@ def one_of(
     op: str, made: Tensor, tensors: list[Tensor], of: Tensor, indexing: Value = "ij", index: int = 0
 ) -> None:
     """One of the views that an op on a list of tensors makes, one of each."""
-    made.strides, made.contiguous, made.shape = None, None, None
-    made.expanded = of.expanded
+    made.strides = made.contiguous = made.shape = None
+    made.expanded, made.offset = of.expanded, of.offset
     if not op.rpartition(".")[2].startswith(("broadcast", "meshgrid")):
         return
     made.expanded = None
@@ -297,17 +310,21 @@ def piece(op: str, made: Tensor, values: Values, source: Tensor, index: int) -> 
     """One of the views that `split`, `chunk` or `unbind` makes."""
     name = op.rpartition(".")[2].removeprefix("unsafe_")
     sizes, steps = known(source), source.strides
-    made.strides, made.contiguous, made.shape = None, None, None
+    made.strides = made.contiguous = made.shape = made.offset = None
     dim = _dim(values.get("dim", values.get("=dim", 0)), len(sizes)) if sizes is not None else None
     if sizes is None or steps is None or dim is None:
         made.expanded = None if source.expanded is not False else False
         return
     if name in ("unbind", "__iter__"):
         lay_out(made, (*sizes[:dim], *sizes[dim + 1 :]), (*steps[:dim], *steps[dim + 1 :]))
+        made.offset = None if source.offset is None else source.offset + index * steps[dim]
         return
-    length = _piece_length(name, values, sizes[dim], index)
+    lengths = [_piece_length(name, values, sizes[dim], each) for each in range(index + 1)]
+    length = lengths[-1]
     if length is not None:
         lay_out(made, (*sizes[:dim], length, *sizes[dim + 1 :]), steps)
+        before = sum(each or 0 for each in lengths[:-1])
+        made.offset = None if source.offset is None else source.offset + before * steps[dim]
     else:
         made.expanded = None if source.expanded is not False else False
 

@@ -23,6 +23,7 @@ from gradguard.tape.domain import (
 )
 from gradguard.tape.events import ArgumentWrite, GradientAlias, InferenceSaved, RefusedWrite, WriteFact
 from gradguard.tape.holders import note
+from gradguard.tape.overlap import Operands, clashes
 from gradguard.tape.run import Run
 from gradguard.tape.values import Sym, tensors_in
 
@@ -221,7 +222,7 @@ def make_view(
     view.sure = of.sure
     view.source = of.source
     view.function_output = of.function_output
-    view.contiguous = None
+    view.contiguous = view.offset = None
     needs = requires(run, (of,))
     view.requires_grad = needs
     view.likely = of.likely or of.root.likely
@@ -237,7 +238,7 @@ def share(run: Run, of: Tensor, place: Place, source: str, *, counter: bool) -> 
     made.inference = of.inference
     made.own_counter = of.inference is True and not run.modes.inference
     made.dtype, made.device, made.shape, made.strides = of.dtype, of.device, of.shape, of.strides
-    made.contiguous, made.expanded = of.contiguous, of.expanded
+    made.contiguous, made.expanded, made.offset = of.contiguous, of.expanded, of.offset
     made.alias_sure = of.alias_sure
     made.sure = of.sure
     made.source = source
@@ -261,8 +262,11 @@ def write(
     checked: bool = True,
     maker: Place | None = None,
     part: Tensor | None = None,
+    operands: Operands | None = None,
 ) -> bool:
     """Write `target` in place. False where torch refuses; then nothing changed.
+
+    operands: what is written and read, where torch asks whether they share memory.
 
     The caller rebases the history with the node it recorded.
     """
@@ -275,6 +279,8 @@ def write(
     if checked and not check_write(
         run, target, requires(run, (target, *sources)), fact, certain, part, itself=itself, idle=idle
     ):
+        return False
+    if operands is not None and clashes(run, operands, fact, certain=certain):
         return False
     certain = certain and target.alias_sure and not run.assumed()
     done = Write(place, op, target, counted, certain, kind, run.statement, via=text)

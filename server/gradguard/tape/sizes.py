@@ -79,7 +79,7 @@ _BROADCAST = frozenset({
     "maximum", "minimum", "where", "add", "sub", "mul", "truediv", "pow", "mod", "floordiv", "radd", "rsub", "rmul", "rtruediv", "rpow",
     "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "max", "min", "fmax", "fmin", "logaddexp", "logaddexp2", "isclose",
     "addcdiv", "addcmul", "arctan2", "atan2", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
-    "copysign", "digamma", "div", "divide", "erfinv", "float_power", "floor_divide", "fmod", "gammainc", "gammaincc", "greater",
+    "clamp", "clamp_max", "clamp_min", "clip", "copysign", "digamma", "div", "divide", "erfinv", "float_power", "floor_divide", "fmod", "gammainc", "gammaincc", "greater",
     "greater_equal", "heaviside", "hypot", "igamma", "igammac", "lerp", "less", "less_equal", "lgamma", "logical_and", "logical_or",
     "logical_xor", "masked_fill", "masked_scatter", "multiply", "mvlgamma", "nextafter", "not_equal", "polygamma", "remainder",
     "sgn", "sign", "subtract", "true_divide", "xlog1py", "xlogy", "zeta",

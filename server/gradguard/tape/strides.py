@@ -33,6 +33,17 @@ def is_contiguous(shape: Shape, strides: Shape) -> bool:
     return True
 
 
+def is_dense(shape: Shape, strides: Shape) -> bool:
+    """Whether the elements fill their memory without gaps and without overlap, in any order of the dimensions."""
+    step = 1
+    moving = [(stride, size) for size, stride in zip(shape, strides, strict=True) if size != 1]
+    for stride, size in sorted(moving):
+        if stride != step:
+            return False
+        step *= size
+    return True
+
+
 def overlaps(shape: Shape, strides: Shape) -> bool:
     """Whether torch sees internal overlap: a dimension of several elements with stride 0."""
     if is_contiguous(shape, strides):

@@ -10,6 +10,7 @@ from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Place, Tensor, Tri, both
 from gradguard.tape.frame import Frame
+from gradguard.tape.overlap import Operands
 from gradguard.tape.run import Run
 from gradguard.tape.sizes import known
 from gradguard.tape.special import call_special
@@ -200,16 +201,20 @@ def _is_mask(part: Value) -> bool:
 def _lay_out(made: Tensor, owner: Tensor, parts: tuple[Value, ...]) -> None:
     """Sizes and strides after indexing with integers, slices, None and Ellipsis."""
     sizes, steps = known(owner), owner.strides
+    made.offset = None
     laid = _indexed(sizes, steps, parts) if sizes is not None and steps is not None else None
     if laid is not None:
-        layout.lay_out(made, *laid)
+        *grid, shift = laid
+        layout.lay_out(made, *grid)
+        made.offset = None if owner.offset is None or shift is None else owner.offset + shift
         return
     made.contiguous = True if owner.contiguous is True and _leading(parts) else None
     if owner.expanded is not False:
         made.expanded = None
 
 
-def _indexed(sizes: Shape, steps: Shape, parts: tuple[Value, ...]) -> tuple[Shape, Shape] | None:
+def _indexed(sizes: Shape, steps: Shape, parts: tuple[Value, ...]) -> tuple[Shape, Shape, int | None] | None:
+    """Sizes and strides, and how many elements behind the first one what is picked begins."""
     used = sum(part is not None and part is not Ellipsis for part in parts)
     filled: list[Value] = []
     for part in parts:
@@ -219,6 +224,7 @@ def _indexed(sizes: Shape, steps: Shape, parts: tuple[Value, ...]) -> tuple[Shap
             filled.append(part)
     new_sizes: list[int] = []
     new_steps: list[int] = []
+    shift: int | None = 0
     at = 0
     for part in filled:
         if part is None:
@@ -233,8 +239,17 @@ def _indexed(sizes: Shape, steps: Shape, parts: tuple[Value, ...]) -> tuple[Shap
                 return None
             new_sizes.append(size)
             new_steps.append(steps[at] * (part.step if isinstance(part.step, int) else 1))
+        begin = _begin(sizes[at], part)
+        shift = None if shift is None or begin is None else shift + begin * steps[at]
         at += 1
-    return (*new_sizes, *sizes[at:]), (*new_steps, *steps[at:])
+    return (*new_sizes, *sizes[at:]), (*new_steps, *steps[at:]), shift
+
+
+def _begin(size: int, part: Value) -> int | None:
+    """First index that an integer or a slice picks of so many."""
+    if isinstance(part, SliceV):
+        return slice(part.lower, part.upper, part.step).indices(size)[0]
+    return part % size if isinstance(part, int) and not isinstance(part, bool) and size else None
 
 
 def _slice_size(size: int, part: SliceV) -> int | None:
@@ -384,7 +399,26 @@ def tensor_put(
         masked=mask,
         part=part,
         whole=_whole(owner, parts),
+        operands=_operands(run, owner, parts, value, place),
     )
+
+
+def _operands(
+    run: Run, owner: Tensor, parts: tuple[Value, ...], value: Value, place: Place
+) -> Operands | None:
+    """What `x[i] = v` writes and reads, where `v` lies in the memory of `x`."""
+    if not isinstance(value, Tensor) or value.memory is not owner.memory or value is owner:
+        return None
+    statement = run.statement
+    read = ((value, statement.value if isinstance(statement, ast.Assign) else None),)
+    if any(_advanced(part) for part in parts):
+        return Operands(owner, read, sharing=False)
+    target = run.tensor(place, memory=owner.memory)
+    target.dtype, target.alias_sure, target.sure = owner.dtype, owner.alias_sure, owner.sure
+    _lay_out(target, owner, parts)
+    sizes, given = known(target), known(value)
+    # What is spread over several rows is not dense, so that torch cannot tell.
+    return Operands(target, read) if sizes is not None and sizes == given else None
 
 
 def _whole(owner: Tensor, parts: tuple[Value, ...]) -> Tri:

@@ -135,6 +135,10 @@ def assign_data(run: Run, frame: Frame, owner: Tensor, value: Value, node: ast.A
     A node that kept the tensor object itself now sees the new numbers; one that kept a view still has the old.
     """
     given = value.tensor if isinstance(value, Sym) else value
+    if isinstance(given, Tensor):
+        # It lies where the new tensor lies, which need not be where its views and those who kept it still are.
+        owner.shape, owner.strides, owner.offset = given.shape, given.strides, None
+        owner.contiguous, owner.expanded = given.contiguous, given.expanded
     if isinstance(given, Tensor) and given.inference is not owner.inference:
         # It then is partly the one, partly the other: `is_inference()` follows the new tensor, its counter does not.
         owner.inference = None

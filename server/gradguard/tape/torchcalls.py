@@ -10,6 +10,7 @@ from gradguard.tape import apply, binding, machine, reads
 from gradguard.tape.binding import Bound, Call
 from gradguard.tape.domain import Place, Tensor, Tri, Write, both, either
 from gradguard.tape.frame import Frame
+from gradguard.tape.overlap import Operands
 from gradguard.tape.run import Run
 from gradguard.tape.values import ArrayV, Sym, Value, tensors_in
 
@@ -115,10 +116,11 @@ def setitem(
     masked: bool,
     part: Tensor | None = None,
     whole: Tri = None,
+    operands: Operands | None = None,
 ) -> None:
     """`x[i] = v`: a copy into a view of `x`, or an `index_put_` that keeps its indices.
 
-    whole: the index takes all of `x`, which torch then writes directly.
+    whole: the index takes all of `x`, which torch then writes directly. operands: see `machine.write`.
     """
     sources = tensors_in(value)
     needs = machine.requires(run, (owner, *sources))
@@ -126,7 +128,16 @@ def setitem(
         needs = either(needs, both(run.modes.grad, None))
     certain = True
     if not machine.write(
-        run, owner, place, "[...] =", sources=sources, kind="setitem", certain=certain, expr=node, part=part
+        run,
+        owner,
+        place,
+        "[...] =",
+        sources=sources,
+        kind="setitem",
+        certain=certain,
+        expr=node,
+        part=part,
+        operands=operands,
     ):
         return
     if needs is False:
