@@ -66,6 +66,20 @@ def test_true_and_one_are_different_values() -> None:
     assert agrees(learn(seen), seen)
 
 
+def test_one_tensor_of_a_list_is_kept_for_the_others() -> None:
+    whole, first, both = (frozenset(g.split()) for g in ("list", "list list[0]", "list list[0] list[1]"))
+    pair = [(g, i) for g in (whole, first, both) for i in (0, 1)]
+    kept = [g != first or i == 1 for g, i in pair]
+    seen = [(Facts(g, {}, {}).seen_from("list", i, 2), k) for (g, i), k in zip(pair, kept)]
+    assert learn(seen) == ("list.others='all'",)
+
+
+def test_a_list_requires_grad_where_one_of_its_tensors_does() -> None:
+    second = Facts(frozenset({"hx", "hx[1]"}), {}, {})
+    assert [second.requires_grad(r) for r in ("hx", "hx[0]", "hx[1]", "x")] == [True, False, True, False]
+    assert Facts(frozenset({"hx"}), {}, {}).requires_grad("hx[0]")
+
+
 def test_free_text_is_no_condition() -> None:
     seen = [(facts(equation="ij,jk->ik"), True), (facts(equation="ij->ji"), False)]
     assert learn(seen) == ("?",)

@@ -1,6 +1,7 @@
 """The shipped table: found by every spelling, decoded lazily, consistent in itself, loaded without torch."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -143,7 +144,8 @@ def test_every_row_speaks_only_of_its_own_roles(rows: list[Op | ModuleRow]) -> N
     for row in rows:
         for form in row.forms:
             roles = _roles(row, form)
-            spoken = {s.role for s in form.saves} | {w.role for w in form.writes} | set(form.differentiable)
+            spoken = {s.role.partition("[")[0] for s in form.saves} | set(form.scattered)
+            spoken |= {w.role for w in form.writes} | set(form.differentiable)
             spoken |= (
                 {a.of for a in form.aliases} | {a.result for a in form.aliases} | set(form.nondifferentiable)
             )
@@ -159,7 +161,7 @@ def test_every_condition_can_be_read(rows: list[Op | ModuleRow]) -> None:
             known = _roles(row, form) | ALIAS_FACTS
             for condition in conditions:
                 for name in roles_in(condition):
-                    of = name.removesuffix(".ndim").removesuffix(".kind").removesuffix(".contiguous")
+                    of = re.sub(r"(\[\d\])?(\.(ndim|kind|dtype|contiguous|others))?$", "", name)
                     assert of in known or name.startswith("self."), (row.name, name)
 
 

@@ -210,10 +210,10 @@ def _text(op: Op, form: Form, use: Use, wording: Wording) -> str:
 def _left_out(role: str, form: Form, use: Use) -> bool:
     """Whether a role is a parameter that the line gives nothing, and that is None then."""
     positional = [each.name for each in form.params if not each.keyword_only]
-    param = next((each for each in form.params if each.name == role), None)
+    param = next((each for each in form.params if each.name == _whole(role)), None)
     if param is None or param.default != "None":
         return False
-    return role not in use.keywords and role not in positional[: len(use.arguments)]
+    return param.name not in use.keywords and param.name not in positional[: len(use.arguments)]
 
 
 def _backward_text(use: Use, wording: Wording) -> str:
@@ -262,6 +262,9 @@ def _names(form: Form, use: Use, wording: Wording) -> dict[str, str]:
         names[param.name] = _short(argument)
     for name, argument in use.keywords.items():
         names[name] = _short(argument)
+    for saved in form.saves:
+        if _whole(saved.role) in names:
+            names.setdefault(saved.role, names[_whole(saved.role)] + saved.role[len(_whole(saved.role)) :])
     # In `x = x.exp()` the name means the argument until the line is done.
     result = "" if use.result in names.values() else use.result
     if len(form.results) == 1:
@@ -288,22 +291,35 @@ def _condition(
     clauses = []
     doubtful = False
     roles = {param.name for param in form.params}
+    certain: set[str] = set()
     for clause in when:
         atoms = [atom for atom in conditions.parse(clause) if _known(atom, form, use) is None]
         if any(_known(atom, form, use) is False for atom in conditions.parse(clause)):
             continue
         # `input.ndim=2` and the like: which shapes keep what is more than a hover should list.
-        told = [atom for atom in atoms if atom.name in roles]
-        doubtful = doubtful or len(told) < len(atoms)
+        told = [atom for atom in atoms if _whole(atom.name.removesuffix(".others")) in roles]
+        text = wording.text("and").join(_atom(atom, names, wording) for atom in told)
+        if len(told) == len(atoms):
+            certain.add(text)
+        # Doubt adds nothing to what is said without it.
+        doubtful = doubtful or (len(told) < len(atoms) and text not in certain)
         if told:
-            clauses.append(wording.text("and").join(_atom(atom, names, wording) for atom in told))
+            clauses.append(text)
     text = wording.text("or").join(dict.fromkeys(clauses))
     if not doubtful:
         return text, None
     return wording.text("and").join(filter(None, (text, wording.text("shapes-decide")))), None
 
 
+def _whole(role: str) -> str:
+    """The parameter of a role: `hx` of `hx[0]`."""
+    return role.partition("[")[0]
+
+
 def _atom(atom: conditions.Atom, names: dict[str, str], wording: Wording) -> str:
+    if atom.name.endswith(".others"):
+        role = atom.name.removesuffix(".others")
+        return wording.text("other-requires-grad", what=names.get(role, role))
     if atom.relation in ("=", "!="):
         sign = "==" if atom.relation == "=" else "!="
         return f"`{atom.name} {sign} {atom.value!r}`"
@@ -315,7 +331,7 @@ def _known(atom: conditions.Atom, form: Form, use: Use) -> bool | None:
     """What the line itself tells about a condition."""
     if atom.name == "*":
         return True
-    param = next((each for each in form.params if each.name == atom.name), None)
+    param = next((each for each in form.params if each.name == _whole(atom.name)), None)
     if param is None:
         return None
     positional = [each.name for each in form.params if not each.keyword_only]

@@ -92,6 +92,8 @@ def encode_form(form: Form) -> Json:
         row["frees"] = list(form.frees)
     if form.aliases:
         row["aliases"] = [_encode_alias(a) for a in form.aliases]
+    if form.scattered:
+        row["scattered"] = list(form.scattered)
     if form.writes:
         row["writes"] = [
             [w.role, list(w.when)] if w.counted else [w.role, list(w.when), "uncounted"] for w in form.writes
@@ -168,6 +170,7 @@ def decode_form(row: Json) -> Form:
             Alias(a[0], a[1], AliasKind(a[2]), tuple(a[3]), "multi" in a[4:], "expands" in a[4:])
             for a in row.get("aliases", ())
         ),
+        scattered=tuple(row.get("scattered", ())),
         writes=tuple(Write(w[0], tuple(w[1]), "uncounted" not in w[2:]) for w in row.get("writes", ())),
         reads=_condition(row.get("reads"), NEVER),
         formulas=formulas,

@@ -62,7 +62,14 @@ class Scene:
         return any("requires_grad" in self.makes[name] for name in self.variables(role))
 
     def variables(self, role: str) -> list[str]:
-        return [word for word in _WORD.findall(self.roles.get(role, "")) if word in self.makes]
+        whole, _, index = role.removesuffix("]").partition("[")
+        found = [word for word in _WORD.findall(self.roles.get(whole, "")) if word in self.makes]
+        return found[int(index) :][:1] if index else found
+
+    def others(self, role: str) -> str:
+        """How many of a list require grad, seen from its first tensor: `all`, `some` or `none`."""
+        needs = ["requires_grad" in self.makes[name] for name in self.variables(role)[1:]]
+        return "none" if not any(needs) else "all" if all(needs) else "some"
 
 
 def examples(row: Op | ModuleRow) -> list[Example]:
@@ -214,7 +221,7 @@ def _saved(row: Op | ModuleRow, form: Form, call: Call, scene: Scene, role: str)
     def lookup(atom: Atom) -> bool | None:
         return _fact(atom, row, form, call, scene)
 
-    saved = [s for s in form.saves if s.role == role]
+    saved = [s for s in form.saves if s.role in (role, f"{role}[0]")]
     truths = [holds(s.when, lookup) for s in saved]
     around = [a.result for a in form.aliases if a.of == role] + [
         a.of for a in form.aliases if a.result == role
@@ -223,7 +230,8 @@ def _saved(row: Op | ModuleRow, form: Form, call: Call, scene: Scene, role: str)
         return None
     if any(truths):
         several = len(scene.variables(role)) > 1
-        return None if several else True
+        alone = all("[" in s.role or any(".others" in clause for clause in s.when) for s in saved)
+        return None if several and not alone else True
     return None if None in truths else False
 
 
@@ -234,10 +242,13 @@ def _fact(atom: Atom, row: Op | ModuleRow, form: Form, call: Call, scene: Scene)
             when: Condition = next((c for n, c in row.parameters if n == name), ())
             grad = None if when not in ((), ("*",)) else bool(when)
         else:
-            grad = scene.requires_grad(atom.name) if atom.name in {p.name for p in form.params} else None
+            known = atom.name.partition("[")[0] in {p.name for p in form.params}
+            grad = scene.requires_grad(atom.name) if known else None
         return None if grad is None else grad == (not atom.relation)
     head, _, last = atom.name.rpartition(".")
-    if last in ("ndim", "kind", "contiguous"):
+    if last == "others":
+        return bool(scene.others(head) == atom.value) == (atom.relation == "=")
+    if last in ("ndim", "kind", "dtype", "contiguous"):
         facts = [_made(scene.makes[name]).get(last) for name in scene.variables(head)]
         return (
             None
@@ -261,6 +272,12 @@ def _made(text: str) -> dict[str, object]:
         facts["kind"] = "complex"
     elif text.startswith(("torch.rand(", "torch.eye(")):
         facts["kind"] = "float"
+    if "dtype=torch." in text:
+        facts["dtype"] = text.partition("dtype=torch.")[2].partition(")")[0].partition(",")[0]
+    elif text.startswith(("torch.rand(", "torch.eye(")):
+        facts["dtype"] = "float32"
+    elif re.match(r"torch\.tensor\([\[\d, \]]*\)", text):
+        facts["dtype"] = "int64"
     drawn = re.match(r"torch\.rand\(((?:\d+(?:, )?)*)", text)
     if drawn:
         facts["ndim"] = len(re.findall(r"\d+", drawn[1]))

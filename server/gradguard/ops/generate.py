@@ -22,6 +22,7 @@ from gradguard.ops import (
     generate_run,
     observe_modules,
     observe_special,
+    observe_twins,
     observe_vary,
     shipped,
     table,
@@ -30,6 +31,7 @@ from gradguard.ops.generate_forms import Draft, drafts
 from gradguard.ops.generate_names import Function, properties, public_callables
 from gradguard.ops.generate_native import NativeForm
 from gradguard.ops.model import Form, ModuleRow, Op
+from gradguard.ops.names import partners
 from gradguard.ops.observe_rows import compared, learn_form, refine
 from gradguard.ops.observe_watch import watch, watch_crossed
 
@@ -223,7 +225,16 @@ def make(name: str) -> Made:
                 made.dropped.append(", ".join(p.name for p in one.params))
             else:
                 forms.append(one)
-    op = replace(made.op, forms=tuple(forms))
+    twin = callables().get(partners(name, callables())[1])
+    op = replace(
+        made.op,
+        forms=tuple(forms),
+        lenient=twin is not None
+        and any(
+            observe_twins.lenient(function, twin, draft.form, [w.values for w in calls])
+            for draft, calls in zip(found, watched)
+        ),
+    )
     made.op = replace(
         op, example=generate_examples.op_example(op, attribute=isinstance(function, attrgetter))
     )

@@ -52,7 +52,9 @@ def _native(name: str, function: Callable[..., Any], native: dict[str, list[Nati
 
 
 def _says_nothing(forms: list[Form]) -> bool:
-    return all(all(p.variadic and p.kind is Kind.ANY for p in form.params) for form in forms)
+    return all(
+        all(p.name == "out" or (p.variadic and p.kind is Kind.ANY) for p in form.params) for form in forms
+    )
 
 
 def _spread(form: Form) -> Form:

@@ -5,7 +5,7 @@ A *row* describes one public callable (`torch.max`), with one *form* for each wa
 arguments is the one that torch runs, as torch's own argument parser does it.
 
 Roles name the tensors of a call: a parameter by its name (`input`, `other`, `weight`; each element when the
-parameter is a list of tensors), a result as `result` (single result) or `result0`, `result1`, ...; for
+parameter is a list of tensors), one element of a list that always has so many as `hx[0]`, a result as `result` (single result) or `result0`, `result1`, ...; for
 modules, a parameter or buffer of the module as `self.weight`, `self.running_mean`.
 
 Conditions are written in a small language so that the data stays readable. A condition is a tuple of
@@ -19,6 +19,9 @@ Conditions are written in a small language so that the data stays readable. A co
     self.training=True  the attribute of the module equals that literal
     input.ndim=2      the tensor in role `input` has that many dimensions (also `!=`)
     input.kind='complex'  what it holds: `float`, `complex`, `int` or `bool`
+    input.dtype='int64'  the type of its numbers
+    tensors.others='all'  of a list of tensors, seen from one of them: whether `all`, `some` or `none` of the others
+                      require grad
     input.contiguous=True  its elements lie in memory in the order of its dimensions
     ?                 decided by what this language cannot say (shapes, values): true or false
 
@@ -134,6 +137,8 @@ class Form:
     frees: Condition = NEVER
     """When the node holds anything that the first backward frees, so that a second one raises."""
     aliases: tuple[Alias, ...] = ()
+    scattered: tuple[str, ...] = ()
+    """Result roles with memory of their own that may not be contiguous though every argument is."""
     writes: tuple[Write, ...] = ()
     reads: Condition = NEVER
     """When the call waits for the device (`item`, `nonzero`, boolean mask indexing)."""
@@ -174,6 +179,8 @@ class Op:
     """For `Tensor.add`: `Tensor.add_`, where torch has one."""
     since: str = "2.0"
     example: Call | None = None
+    lenient: bool = False
+    """In place it takes arguments that out of place are refused (`hardtanh_` with `min_val > max_val`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,10 @@ class SeenAlias:
 
 @dataclass(slots=True)
 class Seen:
-    """What one call did, with the roles in `grads` requiring grad."""
+    """What one call did, with the roles in `grads` requiring grad.
+
+    Of a role that holds several tensors these are all of them, or those that are named next to it (`hx`, `hx[0]`).
+    """
 
     grads: frozenset[str]
     results: tuple[str, ...] = ()
@@ -49,10 +52,14 @@ class Seen:
     saved: frozenset[str] = frozenset()
     partly: frozenset[str] = frozenset()
     """Roles holding several tensors of which only some were saved."""
+    elements: dict[str, tuple[bool, ...]] = field(default_factory=dict)
+    """For each role holding several tensors: which of them were saved."""
     frees: bool = False
     aliases: tuple[SeenAlias, ...] = ()
     shapes: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     """For each result and argument: the alias facts (`same_dtype`, ...) that hold."""
+    scattered: frozenset[str] = frozenset()
+    """Results with memory of their own that are not contiguous though every argument is."""
     counted: frozenset[str] = frozenset()
     uncounted: frozenset[str] = frozenset()
 
@@ -102,6 +109,20 @@ def fresh(value: Any, *, grad: bool) -> Any:
     return replace_tensors(value, copy)
 
 
+def element(role: str, index: int) -> str:
+    """The role of one of the tensors of a role that holds several."""
+    return f"{role}[{index}]"
+
+
+def fresh_role(role: str, value: Any, grads: frozenset[str]) -> Any:
+    """Copies of the tensors of a role, with those requiring grad that `grads` names: the role alone names them all."""
+    named = [element(role, i) in grads for i, _ in enumerate(tensors_in(value))]
+    if not any(named):
+        return fresh(value, grad=role in grads)
+    turn = iter(named)
+    return replace_tensors(value, lambda t: fresh(t, grad=next(turn)))
+
+
 def result_roles(value: Any) -> tuple[list[tuple[str, torch.Tensor]], tuple[str, ...], bool, tuple[str, ...]]:
     """Result tensors with their roles, the roles in order, whether it is a list, and field names."""
     if isinstance(value, torch.Tensor):
@@ -142,7 +163,7 @@ def scene_of(call: Caller, arguments: Arguments) -> Scene:
     """Each run gets copies of the arguments that nothing else holds."""
 
     def set_up(grads: frozenset[str]) -> tuple[Callable[[], Any], dict[str, Any]]:
-        values = {name: fresh(value, grad=name in grads) for name, value in arguments.items()}
+        values = {name: fresh_role(name, value, grads) for name, value in arguments.items()}
         return lambda: call(values), values
 
     return set_up
@@ -186,6 +207,7 @@ def observe(scene: Scene, grads: frozenset[str], seed: int = 0) -> Seen:
             if t._version == version and old is not None and not _equal(t, old)
         )
     _see_aliases(seen, held, results)
+    seen.scattered = scattered([t for _, t in held], results)
     if seen.recorded:
         _see_saves(seen, held, results, kept, {id(t): v for (_, t), (v, _) in zip(held, before)})
     return seen
@@ -253,6 +275,20 @@ def _see_aliases(
                 continue
             aliases[role, name] = SeenAlias(role, name, same, _is_multi(result), _expands(argument, result))
     seen.aliases = tuple(aliases.values())
+
+
+def scattered(
+    arguments: Sequence[torch.Tensor], results: Sequence[tuple[str, torch.Tensor]]
+) -> frozenset[str]:
+    """The results of new memory that do not lie in it in the order of their dimensions, where all arguments do."""
+    if not all(t.layout == torch.strided and t.is_contiguous() for t in arguments):
+        return frozenset()
+    taken = {_storage(t) for t in arguments}
+    return frozenset(
+        role
+        for role, t in results
+        if t.layout == torch.strided and not t.is_contiguous() and _storage(t) not in taken
+    )
 
 
 def alias_facts(argument: torch.Tensor, result: torch.Tensor) -> frozenset[str]:
@@ -324,6 +360,7 @@ def _see_saves(
         by_role.setdefault(role, []).append(bool(mine))
     seen.saved = frozenset(role for role, flags in by_role.items() if any(flags))
     seen.partly = frozenset(role for role, flags in by_role.items() if any(flags) and not all(flags))
+    seen.elements = {role: tuple(flags) for role, flags in by_role.items() if len(flags) > 1}
 
 
 def _same_window(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradguard.ops.conditions import Atom, holds
@@ -27,24 +27,43 @@ class Facts:
     alias: frozenset[str] = frozenset()
     kinds: Mapping[str, str] = field(default_factory=dict)
     """What the tensor of each role holds: `float`, `complex`, `int`, `bool`."""
+    dtypes: Mapping[str, str] = field(default_factory=dict)
     contiguous: Mapping[str, bool] = field(default_factory=dict)
+
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Asked of one tensor of a list: how many of the others require grad, `all`, `some` or `none`."""
 
     def lookup(self, atom: Atom) -> bool | None:
         if atom.relation == "!":
-            return atom.name not in self.grads
+            return not self.requires_grad(atom.name)
         if not atom.relation:
-            return atom.name in self.grads or atom.name in self.alias
+            return self.requires_grad(atom.name) or atom.name in self.alias
         role, _, fact = atom.name.rpartition(".")
         of: Mapping[str, Any] | None = {
             "ndim": self.ndims,
             "kind": self.kinds,
+            "dtype": self.dtypes,
             "contiguous": self.contiguous,
+            "others": self.others,
         }.get(fact)
         value = self.arguments.get(atom.name) if of is None else of.get(role)
         equal = type(value) is type(atom.value) and value == atom.value
         if isinstance(value, (int, float)) and isinstance(atom.value, (int, float)):
             equal = value == atom.value and isinstance(value, bool) == isinstance(atom.value, bool)
         return equal if atom.relation == "=" else not equal
+
+    def requires_grad(self, role: str) -> bool:
+        """Whether the role, one of its tensors, or the tensor named as `hx[0]` requires grad."""
+        whole = role.partition("[")[0]
+        if role in self.grads or role == whole:
+            return role in self.grads
+        return whole in self.grads and not any(g.startswith(f"{whole}[") for g in self.grads)
+
+    def seen_from(self, role: str, index: int, count: int) -> Facts:
+        """The same call, asked about one of the tensors of a list."""
+        needs = [self.requires_grad(f"{role}[{i}]") for i in range(count) if i != index]
+        found = "none" if not any(needs) else "all" if all(needs) else "some"
+        return replace(self, others={role: found})
 
 
 class Given:
@@ -106,6 +125,10 @@ def _atoms(facts: Sequence[Facts], level: int) -> list[str]:
     for fact in ("same_dtype", "same_device", "same_shape", "viewable", "contiguous"):
         if any(fact in f.alias for f in facts) and any(fact not in f.alias for f in facts):
             texts[fact] = None
+    for role in sorted({r for f in facts for r in f.others}):
+        if len({f.others.get(role) for f in facts}) > 1:
+            texts[f"{role}.others='all'"] = None
+            texts[f"{role}.others!='none'"] = None
     if level >= 1:
         names = sorted({n for f in facts for n in f.arguments})
         for name in names:

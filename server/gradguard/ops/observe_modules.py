@@ -17,7 +17,7 @@ from torch.testing._internal.common_modules import module_db
 from gradguard.ops import observe_extra_modules, observe_samples, observe_vary
 from gradguard.ops.generate_signatures import parameters
 from gradguard.ops.model import ALWAYS, Condition, Form, Kind, ModuleRow, Param
-from gradguard.ops.observe import Refused, Scene, can_require_grad, fresh
+from gradguard.ops.observe import Refused, Scene, can_require_grad, fresh, fresh_role
 from gradguard.ops.observe_bind import bind, caller, default_of
 from gradguard.ops.observe_learn import GIVEN, Facts, learn
 from gradguard.ops.observe_rows import Learned, compared, learn_form, refine
@@ -249,7 +249,7 @@ def scene(cls: type[nn.Module], build: Built, form: Form, values: dict[str, Any]
         for name, parameter in module.named_parameters():
             if can_require_grad(parameter):
                 parameter.requires_grad_(f"self.{name}" in grads)
-        arguments = {n: fresh(v, grad=n in grads) for n, v in values.items()}
+        arguments = {n: fresh_role(n, v, grads) for n, v in values.items()}
         call = caller(module, form)
         return lambda: call(arguments), {**arguments, **members(module)}
 

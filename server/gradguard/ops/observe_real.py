@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge, increment_version
 
-from gradguard.ops.observe import Refused, Scene, result_roles, tensors_in
+from gradguard.ops.observe import Refused, Scene, element, result_roles, tensors_in
 
 Outputs = list[tuple[GradientEdge, torch.Tensor]]
 
@@ -64,7 +64,9 @@ def _run(scene: Scene, grads: frozenset[str], seed: int) -> tuple[Outputs, dict[
     results = result_roles(out)[0]
     tensors: dict[str, list[torch.Tensor]] = {}
     for name, value in values.items():
-        tensors.setdefault(name, []).extend(tensors_in(value))
+        mine = list(tensors_in(value))
+        tensors.setdefault(name, []).extend(mine)
+        tensors.update({element(name, i): [t] for i, t in enumerate(mine)})
     for role, tensor in results:
         tensors.setdefault(role, []).append(tensor)
     new = [

@@ -55,7 +55,7 @@ def compared(form: Form) -> list[str]:
     conditions += [s.when for s in form.saves] + [a.when for a in form.aliases]
     conditions += [w.when for w in form.writes]
     names = dict.fromkeys(name for when in conditions for name in arguments_in(when))
-    return [name for name in names if name != "out" and not name.endswith(".ndim")]
+    return [name for name in names if name != "out" and not name.endswith((".ndim", ".dtype", ".others"))]
 
 
 Structure = tuple[Condition, tuple[str, ...], bool, tuple[str, ...], list[Watched]]
@@ -128,6 +128,7 @@ def _as_list(seen: Seen) -> None:
         {(one(a.result), a.of): replace(a, result=one(a.result)) for a in seen.aliases}.values()
     )
     seen.shapes = {(one(r), of): facts for (r, of), facts in seen.shapes.items()}
+    seen.scattered = frozenset(map(one, seen.scattered))
 
 
 def arguments_only(form: Form, watched: Watched) -> Facts:
@@ -147,6 +148,7 @@ def arguments_only(form: Form, watched: Watched) -> Facts:
         literals,
         {n: t.ndim for n, t in tensors.items()},
         kinds={n: kind_of_numbers(t) for n, t in tensors.items()},
+        dtypes={n: str(t.dtype).removeprefix("torch.") for n, t in tensors.items()},
         contiguous={n: t.layout != torch.strided or t.is_contiguous() for n, t in tensors.items()},
     )
 
@@ -173,16 +175,20 @@ def _facts(form: Form, watched: list[Watched], native: bool, disagreements: list
     recording = [
         (w, s) for w, s in every if s.grads & set(differentiable) and s.floating and not _handed_back(s)
     ]
-    nodes = learn([(facts_of(form, w, s), _new_node(s)) for w, s in recording])
+    nodes = learn([(_known_elements(facts_of(form, w, s)), _new_node(s)) for w, s in recording])
     recorded = [(w, s) for w, s in every if _new_node(s)]
     never = tuple(
         role for role in form.results if not any(role in s.differentiable_results for _, s in every)
     )
     saved_roles = sorted({role for _, s in recorded for role in s.saved}, key=_role_order(form))
-    saves = []
+    saves: list[Saved] = []
+    fixed = _of_one_length(form, watched)
     for role in saved_roles:
+        if any(role in s.elements for _, s in recorded) and not role.startswith("result"):
+            saves += _of_list(form, role, recorded, fixed)
+            continue
         examples = [
-            (facts_of(form, w, s), role in s.saved)
+            (_known_elements(facts_of(form, w, s), fixed), role in s.saved)
             for w, s in recorded
             if role.startswith("result") or any(True for _ in tensors_in(w.values.get(role)))
         ]
@@ -190,7 +196,11 @@ def _facts(form: Form, watched: list[Watched], native: bool, disagreements: list
         if any(role in s.partly for _, s in recorded):
             condition = tuple("?" if c == "*" else c if c.endswith("?") else f"{c} & ?" for c in condition)
         saves.append(Saved(role, condition))
-    frees = learn([(facts_of(form, w, s), s.frees) for w, s in recorded]) if recorded else NEVER
+    frees = (
+        learn([(_known_elements(facts_of(form, w, s), fixed), s.frees) for w, s in recorded])
+        if recorded
+        else NEVER
+    )
     seen_form = replace(
         form,
         nodes=nodes,
@@ -199,6 +209,7 @@ def _facts(form: Form, watched: list[Watched], native: bool, disagreements: list
         saves=tuple(saves),
         frees=frees,
         aliases=_aliases(form, watched),
+        scattered=tuple(r for r in form.results if any(r in s.scattered for _, s in every)),
         writes=_writes(form, watched),
         reads=learn([(arguments_only(form, w), w.reads) for w in watched]),
         formulas=form.formulas,
@@ -207,6 +218,47 @@ def _facts(form: Form, watched: list[Watched], native: bool, disagreements: list
     if not native:
         return seen_form
     return _merge(form, seen_form, recorded, every, disagreements)
+
+
+def _of_one_length(form: Form, watched: Sequence[Watched]) -> frozenset[str]:
+    """Parameters that take a list of tensors of one length: its elements have roles of their own (`hx[0]`)."""
+    found = set()
+    for param in form.params:
+        given = [w.values[param.name] for w in watched if w.values.get(param.name) is not None]
+        lists = [
+            v for v in given if isinstance(v, (list, tuple)) and all(isinstance(t, torch.Tensor) for t in v)
+        ]
+        if len(given) > 1 and len(lists) == len(given) and not param.variadic:
+            lengths = {len(v) for v in lists}
+            if len(lengths) == 1 and min(lengths) > 1:
+                found.add(param.name)
+    return frozenset(found)
+
+
+def _known_elements(facts: Facts, fixed: frozenset[str] = frozenset()) -> Facts:
+    """The facts without the elements of lists that come in any length."""
+    kept = frozenset(g for g in facts.grads if "[" not in g or g.partition("[")[0] in fixed)
+    return replace(facts, grads=kept)
+
+
+def _of_list(
+    form: Form, role: str, recorded: list[tuple[Watched, Seen]], fixed: frozenset[str]
+) -> list[Saved]:
+    """What is saved of a list of tensors: by element where it has one length, else by what the others require."""
+    by_element: dict[int, list[Example]] = {}
+    for w, s in recorded:
+        flags = s.elements.get(role, (role in s.saved,))
+        if not any(True for _ in tensors_in(w.values.get(role))):
+            continue
+        facts = facts_of(form, w, s)
+        for index, saved in enumerate(flags):
+            seen_from = facts if role in fixed else facts.seen_from(role, index, len(flags))
+            by_element.setdefault(index, []).append((_known_elements(seen_from, fixed), saved))
+    if role in fixed:
+        conditions = {observe.element(role, i): learn(examples) for i, examples in by_element.items()}
+    else:
+        conditions = {role: learn([e for examples in by_element.values() for e in examples])}
+    return [Saved(each, condition) for each, condition in conditions.items() if condition]
 
 
 def _roles(form: Form, watched: Sequence[Watched]) -> list[str]:

@@ -20,6 +20,8 @@ VARIED_CALLS = 4
 VARIATIONS = 40
 CROSSED_CALLS = 3
 SUBSETS = 8
+A_LIST = 4
+"""Elements of the longest list whose tensors are asked about one by one."""
 MANY_ROLES = 12
 """With more roles than that, only the first are tried alone."""
 
@@ -154,6 +156,7 @@ def _signature(seen: Seen) -> object:
         tuple((a.result, a.of, a.same, a.multi, a.expands) for a in seen.aliases),
         seen.counted,
         seen.uncounted,
+        seen.scattered,
     )
 
 
@@ -197,13 +200,17 @@ def watch_scene(
     for grads in mixtures:
         if len(grads) > 1:
             watched.seen.append(observe.observe(scene, grads))
+    for role in able if not many else ():
+        for some in elements(role, values[role]):
+            for beside in dict.fromkeys((frozenset((role,)), frozenset(able))):
+                watched.seen.append(observe.observe(scene, beside | some))
     watched.reads = observe.reads_back(scene)
     return watched
 
 
 def _is_like(scene: observe.Scene, watched: Watched, like: Watched) -> bool:
     """Whether the call does what another did, asked about the largest set of roles of that one."""
-    most = max(like.seen, key=lambda s: len(s.grads))
+    most = max(like.seen, key=lambda s: -1 if any("[" in g for g in s.grads) else len(s.grads))
     if not most.grads or any(s.uncounted for s in like.seen):
         return False
     try:
@@ -214,6 +221,14 @@ def _is_like(scene: observe.Scene, watched: Watched, like: Watched) -> bool:
         return True
     watched.seen.clear()
     return False
+
+
+def elements(role: str, value: Any) -> Iterator[frozenset[str]]:
+    """Some of the tensors of a list, but not all: each alone, and all but one."""
+    able = [observe.element(role, i) for i, t in enumerate(tensors_in(value)) if can_require_grad(t)]
+    if 1 < len(able) <= A_LIST:
+        chosen = [frozenset((one,)) for one in able] + [frozenset(able) - {one} for one in able]
+        yield from dict.fromkeys(chosen)
 
 
 def subsets(roles: Sequence[str]) -> Iterator[frozenset[str]]:

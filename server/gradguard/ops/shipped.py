@@ -69,6 +69,8 @@ def row_text(op: Op) -> str:
         row["first"] = "input"
     if op.since != "2.0":
         row["since"] = op.since
+    if op.lenient:
+        row["lenient"] = True
     if op.example is not None:
         row["example"] = codec.encode_call(op.example)
     return _dump(row)
@@ -94,6 +96,7 @@ def op_of(row: dict[str, Any], name: str, names: Sequence[str], inplace: str, in
         inplace,
         row.get("since", "2.0"),
         codec.decode_call(row.get("example")),
+        row.get("lenient", False),
     )
 
 

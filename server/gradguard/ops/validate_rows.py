@@ -23,6 +23,7 @@ from gradguard.ops.observe import (
     Scene,
     alias_facts,
     can_require_grad,
+    element,
     replace_tensors,
     result_roles,
     scene_of,
@@ -32,7 +33,7 @@ from gradguard.ops.observe_bind import bind, caller
 from gradguard.ops.observe_learn import Facts
 from gradguard.ops.observe_real import second_backward_raises, write_breaks_backward
 from gradguard.ops.observe_rows import arguments_only, compared
-from gradguard.ops.observe_watch import Watched
+from gradguard.ops.observe_watch import Watched, elements
 
 POOLED = 40
 """Calls that the values of an argument are gathered from."""
@@ -187,6 +188,9 @@ def check_call(
     """Checks every claim of the form on one call; False when torch refuses the call."""
     able = [n for n, v in values.items() if any(can_require_grad(t) for t in tensors_in(v))]
     grads = frozenset(r for r in able if chooser.random() < 0.6) & frozenset(form.differentiable)
+    for role in sorted(grads):
+        if chooser.random() < 0.6:
+            grads |= chooser.choice([frozenset[str](), *elements(role, values[role])])
     try:
         _check_forward(form, scene, replace(facts, grads=grads), verdict)
         if grads:
@@ -288,7 +292,6 @@ def _check_backward(form: Form, scene: Scene, facts: Facts, values: dict[str, An
             continue  # written by the call itself: its fate is told of the result
         if any(a.of == role and a.kind is AliasKind.SAME for a in form.aliases):
             continue
-        told = holds(saves.get(role, ()), facts.lookup)
         if (
             any(a.result == role and holds(a.when, facts.lookup) is not False for a in form.aliases)
             and not written
@@ -297,11 +300,18 @@ def _check_backward(form: Form, scene: Scene, facts: Facts, values: dict[str, An
         views = [a.result for a in form.aliases if a.of == role]
         if any(v in saves for v in views):
             continue
-        try:
-            seen = write_breaks_backward(scene, facts.grads, role)
-        except LookupError:
+        count = len(list(tensors_in(values.get(role))))
+        for index in range(count) if count > 1 else ():
+            one = element(role, index)
+            told = holds(saves.get(one, saves.get(role, ())), facts.seen_from(role, index, count).lookup)
+            with contextlib.suppress(LookupError):
+                _claim(verdict, told, write_breaks_backward(scene, facts.grads, one), f"saves {one}", facts)
+        if count > 1:
             continue
-        _claim(verdict, told, seen, f"saves {role}", facts)
+        told = holds(saves.get(role, ()), facts.lookup)
+        with contextlib.suppress(LookupError):
+            seen = write_breaks_backward(scene, facts.grads, role)
+            _claim(verdict, told, seen, f"saves {role}", facts)
     try:
         seen = second_backward_raises(scene, facts.grads)
     except LookupError:

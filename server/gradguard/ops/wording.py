@@ -115,6 +115,10 @@ def _atom(atom: Atom) -> str:
         return f"`{head}` has {'' if equal else 'not '}{atom.value} dimension{'s' * (atom.value != 1)}"
     if last == "contiguous":
         return f"`{head}` is {'' if equal else 'not '}contiguous"
+    if last == "others":
+        return _OTHERS[equal, atom.value].format(head)
+    if last == "dtype":
+        return f"`{head}` is {'' if equal else 'not '}of dtype {atom.value}"
     if last == "kind":
         return f"`{head}` is {'' if equal else 'not '}{_KINDS.get(atom.value, atom.value)}"
     if atom.value is None:
@@ -124,4 +128,10 @@ def _atom(atom: Atom) -> str:
     return f"`{atom.name} {'==' if equal else '!='} {atom.value!r}`"
 
 
+_OTHERS = {
+    (True, "all"): "every other tensor of `{}` requires grad",
+    (True, "none"): "no other tensor of `{}` requires grad",
+    (False, "all"): "not every other tensor of `{}` requires grad",
+    (False, "none"): "another tensor of `{}` requires grad",
+}
 _KINDS = {"int": "of integers", "bool": "of bools", "float": "floating", "complex": "complex"}

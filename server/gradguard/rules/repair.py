@@ -21,8 +21,6 @@ from gradguard.tape.domain import Place
 from gradguard.tape.events import SavedTensorMutated, WriteFact
 from gradguard.tape.holders import ELSEWHERE, NOBODY, Sharing
 
-STRICTER = frozenset({"hardtanh_"})
-"""Ops that out of place refuse arguments (`min_val > max_val`) which they take in place."""
 HARMLESS = frozenset({"dtype", "untyped", "shape", "index", "mask", "value", "number"})
 """Reasons that do not matter to a new tensor, or only to how it is spelled."""
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
@@ -58,7 +56,6 @@ def rewritten(context: Context, write: WriteFact, *, known: bool = True) -> list
     if sharing.slots and not name:
         return []
     safe = sharing.slots <= {name} and sharing.reasons <= HARMLESS and not context.analysis.limits
-    safe = safe and write.op not in STRICTER
     applicability = Applicability.SAFE if safe else Applicability.UNSAFE
     if write.kind in ("op", "augmented", "out") and (not name or name == spelled[0]):
         form = {"form": "clone"} if "dtype" in sharing.reasons else {}

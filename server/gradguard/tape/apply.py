@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradguard.ops.model import Alias, AliasKind, Form, Kind, Op
+from gradguard.ops.model import Alias, AliasKind, Form, Kind, Op, Saved
 from gradguard.tape import graphs, holders, layout, machine, shapes, sizes
-from gradguard.tape.binding import Bound, gradients, holds, rule_out, unknown
+from gradguard.tape.binding import Bound, by_element, gradients, holds, others, rule_out, unknown
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Cut, Node, Place, Tensor, Tri, both, either
 from gradguard.tape.events import InputRewritten, WriteFact
@@ -114,6 +114,8 @@ def apply(
         )
         node.composite = form.source in ("observed", "corrected") and not _is_arithmetic(op)
         _save(run, node, form, planned, bound)
+    if op.lenient and targets:
+        holders.refused(run, place)
     for tensor, w, sure in targets:
         if name.strip("_") in INPLACE_VIEWS:
             layout.view(name, tensor, values, tensor)
@@ -289,6 +291,9 @@ def _save(run: Run, node: Node, form: Form, planned: Plan, bound: Bound) -> None
     if run.modes.saved_hooks:
         return
     for saved in planned.saved_arguments:
+        if by_element(saved.when):
+            _save_elements(run, node, saved, bound)
+            continue
         kept = holds(run, saved.when, bound)
         if kept is False:
             continue
@@ -299,7 +304,7 @@ def _save(run: Run, node: Node, form: Form, planned: Plan, bound: Bound) -> None
             w.role == saved.role and not w.counted and holds(run, w.when, bound) is not False
             for w in form.writes
         )
-        expr = bound.exprs.get(saved.role)
+        expr = bound.exprs.get(saved.role.partition("[")[0])
         roles = askers if node.composite and len(node.edges) > 1 else frozenset()
         serves = tuple(tensor for role in roles for tensor in bound.tensors(role))
         for tensor in bound.tensors(saved.role):
@@ -314,6 +319,27 @@ def _save(run: Run, node: Node, form: Form, planned: Plan, bound: Bound) -> None
                 read=read,
                 serves=serves,
                 likely=kept is True or not any(unknown(bound.values.get(role)) for role in askers),
+            )
+
+
+def _save_elements(run: Run, node: Node, saved: Saved, bound: Bound) -> None:
+    """Keep those of a list that the other tensors of the list ask for."""
+    value = bound.values.get(saved.role)
+    items = value.items if isinstance(value, (ListV, TupleV)) else [value]
+    for index, item in enumerate(items):
+        kept = holds(run, saved.when, bound, of=index)
+        beside = others(bound, saved.role, index)
+        for tensor in tensors_in(item) if kept is not False else ():
+            machine.save(
+                run,
+                node,
+                saved.role,
+                tensor,
+                certain=kept is True and not run.modes.autocast,
+                why=saved.why,
+                expr=bound.exprs.get(saved.role),
+                serves=tuple(other for one in beside for other in tensors_in(one)) if node.composite else (),
+                likely=kept is True or not any(unknown(one) for one in beside),
             )
 
 
@@ -510,7 +536,7 @@ def _result(
         else None
     )
     layout.fresh(made, shape, tensors)
-    if op.name.startswith(_BY_COLUMNS) and shape != ():
+    if (role in form.scattered or op.name.startswith(_BY_COLUMNS)) and shape != ():
         made.contiguous, made.strides = None, None
     if len(tensors) == 1 and op.name.rpartition(".")[2] in _COPIES:
         made.copied = tensors[0].elements, len(tensors[0].memory.writes)

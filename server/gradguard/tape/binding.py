@@ -57,12 +57,23 @@ class Bound:
     """Parameters for a tensor that got an unknown value where another form takes a number as well."""
 
     def tensors(self, role: str) -> list[Tensor]:
-        """Tensors in a role; several for a list of tensors."""
+        """Tensors in a role; several for a list of tensors, one of them for `hx[0]`."""
+        if role[-1] == "]":
+            item = self.item(role)
+            return [] if item is self.values.get(role.partition("[")[0]) else tensors_in(item)
         if self.module is not None and role.startswith("self."):
             value = self.module.attributes.get(role[5:])
         else:
             value = self.values.get(role)
         return [value] if type(value) is Tensor else tensors_in(value)
+
+    def item(self, role: str) -> Value:
+        """The element of a list that `hx[0]` names; of what is no list of known length, the whole."""
+        whole, _, index = role[:-1].partition("[")
+        value = self.values.get(whole)
+        if isinstance(value, (ListV, TupleV)) and not value.open:
+            return value.items[int(index)] if int(index) < len(value.items) else None
+        return value
 
 
 def choose(run: Run, op: Op, call: Call, *, module: Instance | None = None) -> tuple[Form, Bound] | None:
@@ -256,16 +267,22 @@ def unknown(value: Value) -> bool:
 
 
 def holds(
-    run: Run, when: Condition, bound: Bound, *, source: Tensor | None = None, op: Op | None = None
+    run: Run,
+    when: Condition,
+    bound: Bound,
+    *,
+    source: Tensor | None = None,
+    op: Op | None = None,
+    of: int | None = None,
 ) -> Tri:
-    """Truth of a condition for these arguments."""
+    """Truth of a condition for these arguments; `of`: asked about that one of a list of tensors."""
     if when == ALWAYS:
         return True
     found: Tri = False
     for clause in _parse(when) if when else ():
         holding: Tri = True
         for atom in clause:
-            fact = _atom(run, atom, bound, source, op)
+            fact = _atom(run, atom, bound, source, op, of)
             if fact is False:
                 holding = False
                 break
@@ -331,12 +348,20 @@ def _kind(tensor: Tensor) -> str | None:
 _TENSOR_FACTS: dict[str, Callable[[Tensor], object]] = {
     "ndim": lambda t: len(t.shape) if t.shape is not None else None,
     "kind": _kind,
+    "dtype": lambda t: t.dtype,
     "contiguous": lambda t: t.contiguous,
 }
 """Facts of a tensor that conditions compare; None where they are not known."""
 
 
-def _atom(run: Run, atom: tuple[str, str, object], bound: Bound, source: Tensor | None, op: Op | None) -> Tri:
+def _atom(
+    run: Run,
+    atom: tuple[str, str, object],
+    bound: Bound,
+    source: Tensor | None,
+    op: Op | None,
+    of: int | None = None,
+) -> Tri:
     kind, name, literal = atom
     if kind == "nograd":
         needs = _atom(run, ("grad", name, None), bound, source, op)
@@ -348,11 +373,15 @@ def _atom(run: Run, atom: tuple[str, str, object], bound: Bound, source: Tensor 
             return None
         if name in _MEMORY_FACTS:
             return shapes.memory_fact(name, source, bound.values, op.name if op else "")
-        if unknown(bound.values.get(name)):
+        one = name[-1] == "]"
+        given = bound.item(name) if one else bound.values.get(name)
+        if unknown(given) or (one and isinstance(given, (ListV, TupleV))):
             return both(run.modes.grad, None)
         return machine.receives(run, bound.tensors(name))
     role, _, fact = name.rpartition(".")
     value: Any
+    if fact == "others":
+        return _others(run, (kind, role, literal), bound, of)
     if fact in _TENSOR_FACTS:
         facts = {_TENSOR_FACTS[fact](t) for t in bound.tensors(role)}
         if not facts and not isinstance(bound.values.get(role), Sym):
@@ -386,6 +415,51 @@ def _atom(run: Run, atom: tuple[str, str, object], bound: Bound, source: Tensor 
             is_number(value) and is_number(literal) and value == literal
         )
     return equal if kind == "eq" else not equal
+
+
+def others(bound: Bound, role: str, of: int) -> list[Value]:
+    """What stands in a list next to one of its elements."""
+    value = bound.values.get(role)
+    return (
+        [item for i, item in enumerate(value.items) if i != of] if isinstance(value, (ListV, TupleV)) else []
+    )
+
+
+@lru_cache(maxsize=4096)
+def by_element(when: Condition) -> bool:
+    """Whether a condition asks what the other tensors of the list require."""
+    return any(name.endswith(".others") for clause in _parse(when) for _, name, _ in clause)
+
+
+def _others(run: Run, atom: tuple[str, str, object], bound: Bound, of: int | None) -> Tri:
+    """How many of the other tensors of a list get a gradient: `all`, `some` or `none`."""
+    kind, role, literal = atom
+    value = bound.values.get(role)
+    if of is None or not isinstance(value, (ListV, TupleV)):
+        return None
+    needs = [
+        both(run.modes.grad, None) if unknown(item) else machine.receives(run, tensors_in(item))
+        for item in others(bound, role, of)
+    ]
+    if value.open:
+        needs.append(both(run.modes.grad, None))
+    possible = {
+        word
+        for word, may in (
+            ("none", True not in needs),
+            ("all", bool(needs) and False not in needs),
+            ("some", _mixed(needs)),
+        )
+        if may
+    }
+    if literal not in possible:
+        return kind == "ne"
+    return None if len(possible) > 1 else kind == "eq"
+
+
+def _mixed(needs: list[Tri]) -> bool:
+    """Whether some may be true while others are false."""
+    return len(needs) > 1 and any(n is not False for n in needs) and any(n is not True for n in needs)
 
 
 def _default(bound: Bound, name: str) -> Value:

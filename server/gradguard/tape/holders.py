@@ -61,7 +61,8 @@ class Sharing:
     `shape`: an op in place may be refused, since a dtype is not known, or an operand not seen to fit. Of
     `x[i] = v`: `index`, `mask`: `i` is not seen to be what `index_put` takes, or a mask of all of `x`; `value`,
     `number`: `v` is not seen to be a tensor that `index_put` takes, or a number. `overlap`: elements may share
-    memory, with each other or with an operand, so that a write in place reaches one through another."""
+    memory, with each other or with an operand, so that a write in place reaches one through another. `refused`:
+    out of place the op refuses arguments that it takes in place."""
 
     def __or__(self, other: Sharing) -> Sharing:
         return Sharing(self.slots | other.slots, self.reasons | other.reasons)
@@ -90,6 +91,11 @@ def note(run: Run, target: Tensor, place: Place, operands: Iterable[Tensor], mak
         # The flag of a module may go only if each call rebinds what it wrote, as `x = self.relu(x)` does.
         left = Sharing(found.slots - rebound(run.statement), found.reasons)
         run.sharing[maker.node] = run.sharing.get(maker.node, NOBODY) | left
+
+
+def refused(run: Run, place: Place) -> None:
+    """Remember that an op out of place may refuse the arguments of a write."""
+    run.sharing[place.node] = run.sharing.get(place.node, NOBODY) | Sharing(reasons=frozenset({"refused"}))
 
 
 def note_index(run: Run, target: Tensor, parts: Sequence[Value], value: Value, place: Place) -> None:
