@@ -301,3 +301,43 @@ def test_batch_statistics_are_what_backward_needs_while_training() -> None:
             return x
     """
     assert codes(text, possible=True) == []
+
+
+def test_what_a_constructor_is_given_is_a_setting() -> None:
+    text = """
+    import torch
+    from torch import nn
+
+    class Position(nn.Module):
+        def __init__(self, config):
+            super().__init__()
+            self.base = BASE
+
+        def forward(self, x):
+            steps = torch.arange(4, dtype=torch.float32)
+            steps.copy_(self.base OPERATOR steps)
+            return x / steps
+    """
+    for operator in ("**", "*"):
+        program = text.replace("OPERATOR", operator)
+        for setting in ("config.base", "config.base / 2", "config['base']", "2 * config.get('base')"):
+            assert codes(program.replace("BASE", setting)) == [], setting
+        for learned in ("nn.Parameter(config.base)", "nn.Parameter(torch.rand(4))"):
+            assert codes(program.replace("BASE", learned)) == ["GG101"]
+
+
+def test_what_a_forward_is_given_was_computed() -> None:
+    text = """
+    import torch
+    from torch import nn
+
+    class Scale(nn.Module):
+        def __init__(self, factor):
+            super().__init__()
+            self.factor = factor
+
+        def forward(self, x):
+            scaled = x.sigmoid()
+            return scaled.mul_(self.factor)
+    """
+    assert codes(text) == ["GG101"]

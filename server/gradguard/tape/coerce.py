@@ -34,7 +34,7 @@ def as_tensor(run: Run, value: Sym, place: Place | None = None) -> Tensor:
         tensor = run.tensor(place or run.here())
         tensor.requires_grad = False if value.data else None
         tensor.leaf = True if value.data else None
-        tensor.likely = run.arguments_likely and not value.data
+        tensor.likely = run.arguments_likely and not value.data and not _is_setting(value.key)
         tensor.inference = False
         tensor.contiguous = None
         tensor.memory.outside = True
@@ -44,6 +44,14 @@ def as_tensor(run: Run, value: Sym, place: Place | None = None) -> Tensor:
         value.tensor = tensor
         value.kind = "tensor"
     return value.tensor
+
+
+SETTING = "setting"
+"""Begins the key of what a constructor is given: by convention a setting, not what a network computed."""
+
+
+def _is_setting(key: tuple[object, ...]) -> bool:
+    return SETTING in key or any(_is_setting(part) for part in key if isinstance(part, tuple))
 
 
 def number(value: Value) -> None:

@@ -6,7 +6,7 @@ import ast
 
 from gradguard.tape import attributes
 from gradguard.tape.binding import Call
-from gradguard.tape.coerce import as_tensor
+from gradguard.tape.coerce import SETTING, as_tensor
 from gradguard.tape.run import Run
 from gradguard.tape.values import FunctionV, ListV, TupleV, Value
 
@@ -39,6 +39,8 @@ def _argument(run: Run, function: FunctionV, parameter: ast.arg) -> Value:
     if kind.startswith((EXACTLY, ANY_NUMBER)):
         return _plain(run, kind, parameter.arg, may_be_none=parameter.arg in function.defaults)
     made = run.fresh(kind, text=parameter.arg)
+    if function.name == "__init__":
+        made.key = (SETTING, *made.key)
     if kind == "tensor":
         as_tensor(run, made).bound_name = parameter.arg
         if parameter.arg in function.defaults and default is None:
