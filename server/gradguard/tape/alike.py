@@ -29,19 +29,21 @@ class Shapes:
 
     def left_out(self, node: Function, owner: str) -> str:
         """Name of a function that stands for this one; empty where it must be run itself."""
-        if not self._costly or owner or not _makes(node):
+        if not self._costly or owner or not makes(node):
             return ""
         known = self._costly.get(shape(node), [])
         return known[0] if len(known) >= ENOUGH else ""
 
     def ran(self, node: Function, owner: str, steps: int) -> None:
         """A function was run, or its answer taken over."""
-        if steps > COSTLY and not owner and _makes(node):
+        if steps > COSTLY and not owner and makes(node):
             self._costly.setdefault(shape(node), []).append(node.name)
 
 
-def _makes(node: Function) -> bool:
+def makes(node: ast.AST) -> bool:
     """Whether a function only puts values together and calls, as one does that makes an object."""
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
     return isinstance(node.body[-1], ast.Return) and all(
         isinstance(statement, (ast.Assign, ast.Expr, ast.Return)) for statement in node.body
     )

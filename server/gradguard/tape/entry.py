@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from gradguard.findings import Limit, Span
 from gradguard.ops.table import Table
 from gradguard.source.text import Source
-from gradguard.tape import alike, attributes, backward, lifetime, merging, receivers, reuse, symbolic
+from gradguard.tape import alike, attributes, backward, covered, lifetime, merging, receivers, reuse, symbolic
 from gradguard.tape.binding import Call
 from gradguard.tape.calls import call_function
 from gradguard.tape.devices import named_devices
@@ -95,6 +95,10 @@ class Record:
     steps: int = 0
     """What it took."""
     facts: Facts | None = None
+    gone: frozenset[covered.Way] = covered.NO_WAYS
+    taken: frozenset[covered.Way] = covered.NO_WAYS
+    spared: frozenset[covered.Way] = covered.NO_WAYS
+    """See `covered.Choice`."""
 
 
 @dataclass(slots=True)
@@ -146,6 +150,7 @@ class Work:
     """Modules that were loaded and are not in the snapshot yet."""
     objects: dict[str, Made | None] = field(default_factory=dict)
     """By class: the object that its methods share, None where each path makes one."""
+    ways: covered.Ways = field(default_factory=covered.Ways)
 
     def resolve(self, module: str, level: int, from_path: str) -> str | None:
         """See `Files.resolve`."""
@@ -208,8 +213,11 @@ def analyse(
             known = known if previous is not None and same and previous.whole == whole else None
         elif known is not None and compared is not None and not compared.stands(known.read):
             known = None
+        if known is not None and not work.ways.stand(known.taken, known.spared):
+            known = None
         if known is None:
             known = _explore(work, body, node)
+        work.ways.add(known.gone)
         records[key] = known
         return known
 
@@ -264,7 +272,9 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
     steps = MAX_STEPS if node is work.file.tree else MAX_FUNCTION_STEPS
     budget = [steps]
     import_budget = [MAX_STEPS]
-    queue: list[tuple[bool, ...]] = [()]
+    queue: list[tuple[covered.Prefix, covered.Way | None]] = [((), None)]
+    choice = work.ways.explore()
+    makes = alike.makes(node)
     paths: list[merging.Path] = []
     limits: dict[Limit, None] = {}
     entered: set[ast.AST] = set()
@@ -279,7 +289,10 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
 
     # Another path is tried only while the half of the budget is left, so that it can be run to its end.
     while queue and len(paths) < MAX_PATHS and (not paths or budget[0] > steps // 2):
-        oracle = Oracle(queue.pop(0))
+        prefix, way = queue.pop(0)
+        if not choice.worth(way):
+            continue
+        oracle = Oracle(prefix)
         run = Run(work.table, oracle, budget, work, home=work.file.path, import_budget=import_budget)
         run.trace = notes
         survived = True
@@ -317,12 +330,18 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
                 needed.update(place.node for place in (recorded.place, *recorded.calls))
         needed |= lifetime.retained_in_use(run)
         paths.append(merging.Path(run.events, survived))
+        # Until a path has come to its end, each way may be the one that leads there.
+        quiet = (
+            makes and not run.nodes and not merging.shows(run.events) and any(path.survived for path in paths)
+        )
+        if quiet:
+            choice.went(oracle)
         if notes is not None:
             notes.path_ends(run.nodes)
         run.release()
-        queue.extend(oracle.children())
+        queue += [(child, choice.flipped(oracle, child) if quiet else None) for child in oracle.children()]
         if len(paths) == 1:
-            queue.sort(key=lambda prefix: len(prefix))
+            queue.sort(key=lambda waiting: len(waiting[0]))
     return Record(
         tuple(event for event in merging.merged(paths) if not lifetime.used_elsewhere(event, needed)),
         tuple(limits),
@@ -333,6 +352,9 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
         frozenset(read),
         steps - max(budget[0], 0),
         notes.facts if notes is not None else None,
+        frozenset(choice.gone),
+        frozenset(choice.taken),
+        frozenset(choice.spared),
     )
 
 

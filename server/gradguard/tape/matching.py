@@ -32,7 +32,7 @@ def matches(run: Run, frame: Frame, subject: Value, pattern: ast.pattern) -> boo
         return _mapping(run, frame, subject, pattern)
     if isinstance(pattern, ast.MatchClass):
         return _class(run, frame, subject, pattern)
-    return run.oracle.decide(("match", key_of(subject), id(pattern)))
+    return run.oracle.decide(("match", key_of(subject), id(pattern)), at=pattern)
 
 
 def _equal(run: Run, subject: Value, wanted: Value) -> bool:
@@ -52,7 +52,7 @@ def _sequence(run: Run, frame: Frame, subject: Value, pattern: ast.MatchSequence
         )
     if not isinstance(subject, (ListV, TupleV, Sym)):
         return False
-    if not run.oracle.decide(("match", key_of(subject), pattern.lineno)):
+    if not run.oracle.decide(("match", key_of(subject), pattern.lineno), at=pattern):
         return False
     for index, part in enumerate(pattern.patterns):
         if isinstance(part, ast.MatchStar):
@@ -82,7 +82,9 @@ def _mapping(run: Run, frame: Frame, subject: Value, pattern: ast.MatchMapping) 
             item = run.fresh()
         if not matches(run, frame, item, part):
             return False
-    return isinstance(subject, DictV) or run.oracle.decide(("match", key_of(subject), pattern.lineno))
+    return isinstance(subject, DictV) or run.oracle.decide(
+        ("match", key_of(subject), pattern.lineno), at=pattern
+    )
 
 
 def _class(run: Run, frame: Frame, subject: Value, pattern: ast.MatchClass) -> bool:
@@ -91,7 +93,7 @@ def _class(run: Run, frame: Frame, subject: Value, pattern: ast.MatchClass) -> b
     cls = evaluate(run, frame, pattern.cls)
     is_one = instance_of(subject, cls)
     if is_one is None:
-        is_one = run.oracle.decide(("isinstance", key_of(subject), key_of(cls)))
+        is_one = run.oracle.decide(("isinstance", key_of(subject), key_of(cls)), at=pattern)
     if not is_one:
         return False
     for name, part in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):

@@ -53,6 +53,11 @@ def merged(paths: list[Path]) -> list[Event]:
     return together
 
 
+def shows(events: Iterable[Event]) -> bool:
+    """Whether a path saw anything but what takes other sights back."""
+    return any(not isinstance(event, GraphReleased) for event in events)
+
+
 def _sureness(event: Event) -> int:
     return 0 if event.certain is None else 1 + event.certain
 

@@ -11,6 +11,7 @@ as torch's own.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Hashable
 
 MAX_STEPS = 120_000
@@ -40,18 +41,26 @@ class PyRaise(Exception):
 class Oracle:
     """Answers unknown conditions along one path."""
 
-    __slots__ = ("answers", "given", "habits", "prefix", "weak")
+    __slots__ = ("answers", "asked", "given", "habits", "prefix", "weak")
 
     def __init__(self, prefix: tuple[bool, ...] = ()) -> None:
         self.prefix = prefix
         self.given: list[bool] = []
         self.answers: dict[Hashable, bool] = {}
+        self.asked: list[ast.AST | None] = []
+        """The test that asked for each answer, where it is one of the program's."""
         self.weak: list[bool] = []
         self.habits: dict[Hashable, bool] = {}
         """The last answer given at each test of a loop's body."""
 
     def decide(
-        self, key: Hashable, default: bool = True, *, weak: bool = False, habit: Hashable = None
+        self,
+        key: Hashable,
+        default: bool = True,
+        *,
+        weak: bool = False,
+        habit: Hashable = None,
+        at: ast.AST | None = None,
     ) -> bool:
         """Answer of the condition `key` on this path. Weak questions are flipped last.
 
@@ -60,7 +69,7 @@ class Oracle:
         """
         if isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
             return not self.decide(
-                key[1], not default, weak=weak, habit=None if habit is None else ("not", habit)
+                key[1], not default, weak=weak, habit=None if habit is None else ("not", habit), at=at
             )
         known = self.answers.get(key)
         if known is not None:
@@ -72,6 +81,7 @@ class Oracle:
         if habit is not None:
             self.habits[habit] = answer
         self.given.append(answer)
+        self.asked.append(at)
         self.weak.append(weak)
         self.answers[key] = answer
         return answer

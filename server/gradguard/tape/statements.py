@@ -329,7 +329,7 @@ def _try(run: Run, frame: Frame, node: ast.Try) -> Steps:
                 if (
                     node.handlers
                     and not _only_leaves(node.handlers)
-                    and run.oracle.decide(key, False, weak=True)
+                    and run.oracle.decide(key, False, weak=True, at=node)
                 ):
                     signal = yield from _handle(run, frame, node.handlers[0], run.fresh())
                 else:

@@ -53,9 +53,9 @@ def truth(run: Run, frame: Frame, value: Value, node: ast.AST, *, weak: bool = F
     habit = node if run.loops else None
     if isinstance(value, Tensor):
         reads.host_read(run, frame, node, "bool", value, implicit=True)
-        return run.oracle.decide(("bool", key_of(value)), weak=weak, habit=habit)
+        return run.oracle.decide(("bool", key_of(value)), weak=weak, habit=habit, at=node)
     if isinstance(value, Sym):
         if value.tensor is not None and value.kind == "tensor":
             reads.host_read(run, frame, node, "bool", value.tensor, implicit=True)
-        return run.oracle.decide(value.key, weak=weak, habit=habit)
-    return run.oracle.decide(("bool", key_of(value)), weak=weak, habit=habit)
+        return run.oracle.decide(value.key, weak=weak, habit=habit, at=node)
+    return run.oracle.decide(("bool", key_of(value)), weak=weak, habit=habit, at=node)

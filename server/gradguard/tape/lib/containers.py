@@ -174,7 +174,7 @@ def _get(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Val
         return held[1]
     if owner.open or isinstance(key, Sym):
         default = call.get(1, "default")
-        known = run.oracle.decide(("has", id(owner), token(key)), False, weak=True)
+        known = run.oracle.decide(("has", id(owner), token(key)), False, weak=True, at=node)
         if known and owner.items:
             return next(reversed(list(owner.items.values())))[1]
         return run.fresh() if known else default
