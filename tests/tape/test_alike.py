@@ -25,7 +25,8 @@ class Net(nn.Module):
         for layer in self.layers:
             for _ in range({work}):
                 for _ in range({work}):
-                    width = width + 1
+                    for _ in range({work}):
+                        width = width + 1
 
 """
 
@@ -68,6 +69,15 @@ def test_an_edit_gives_the_answer_of_a_cold_run() -> None:
     assert warm.limits == analysed(edited).limits
 
 
+def test_of_silent_makers_those_with_other_options_are_left_out() -> None:
+    deep = "def deep(**kwargs):\n    args = dict(width=4, deep=True)\n    return Net(7, args, options=None, **kwargs)\n"
+    net = NET.replace("sizes, args", "sizes, args, options=None").format(work=16)
+    two = MAKER.format(n=15) + MAKER.format(n=16)
+    assert messages(net + two + deep) == ["left out: like `net_15` but for constant options, and as costly"]
+    writes = net.replace("width = args", "torch.ones(3, requires_grad=True).sin().add_(1); width = args")
+    assert not messages(writes + two + deep)
+
+
 @pytest.mark.parametrize(
     ("one", "other", "alike"),
     [
@@ -77,6 +87,7 @@ def test_an_edit_gives_the_answer_of_a_cold_run() -> None:
         ("return f(x)", "return f(y)", False),
         ("return f(dict(a=x))", "return f(dict(a=y))", False),
         ("return f(a=1)", "return f(b=1)", False),
+        ("return f(a=1, c=x)", "return f(c=x)", False),
         ("return f(1 + 2)", "return g(3)", False),
     ],
 )
@@ -86,4 +97,24 @@ def test_shapes(one: str, other: str, alike: bool) -> None:
         node = ast.parse(f"def made(x, y):\n    {body}\n").body[0]
         assert isinstance(node, ast.FunctionDef)
         shapes.append(shape(node))
+    assert (shapes[0] == shapes[1]) is alike
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("return f(a=1, c=x)", "return f(c=x, b=2)", True),
+        ("return f(dict(a=x, b=2))", "return f(dict(a=x))", True),
+        ("return f(dict(a=x))", "return f(dict(b=x))", False),
+        ("return f(a=x)", "return f(a=y)", False),
+        ("return f(1, a=2)", "return f(a=2)", False),
+        ("'says'; return f(1)", "return f(2)", True),
+    ],
+)
+def test_shapes_without_options(one: str, other: str, alike: bool) -> None:
+    shapes = []
+    for body in (one, other):
+        node = ast.parse(f"def made(x, y):\n    {body}\n").body[0]
+        assert isinstance(node, ast.FunctionDef)
+        shapes.append(shape(node, options=False))
     assert (shapes[0] == shapes[1]) is alike

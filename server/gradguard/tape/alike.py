@@ -1,7 +1,12 @@
 """Functions that differ in constants only, such as the makers of one network in many sizes.
 
 What is wrong with one of them is wrong with all, and each of them may take as long as the whole network. So where
-some were costly, the others are left out, and the report says so.
+some were costly, the others are left out, and the report says so. Of functions that only made something, without
+a trace on the tape, those that differ in the constant options which they pass on are alike, too.
+
+    def net18(): return make(Net, layers=[2, 2], deep=True)        alike: what they make costs as much
+    def net34(): return make(Net, layers=[3, 4], width=64)
+    def wide34(): return make(WideNet, layers=[3, 4], width=64)    another: it runs the code of another class
 """
 
 from __future__ import annotations
@@ -11,9 +16,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 COSTLY = 3_000
-"""Steps."""
-ENOUGH = 2
-"""Costly functions of one shape that are run."""
+"""Steps from which a function counts."""
+ENOUGH = 12_000
+"""Steps that costly functions of one shape take before the others are left out."""
 
 _CONSTANT = "?"
 _HELD = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.UnaryOp, ast.BinOp)
@@ -22,22 +27,40 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(slots=True)
+class _Ran:
+    """Costly functions of one shape."""
+
+    name: str
+    steps: int = 0
+
+
+@dataclass(slots=True)
 class Shapes:
     """The functions of a file that were run, by their shape."""
 
-    _costly: dict[Hashable, list[str]] = field(default_factory=dict)
+    _costly: dict[Hashable, _Ran] = field(default_factory=dict)
+    _quiet: dict[Hashable, _Ran] = field(default_factory=dict)
+    """Those that put nothing on the tape; with the options in which they differ, they do the same."""
 
     def left_out(self, node: Function, owner: str) -> str:
-        """Name of a function that stands for this one; empty where it must be run itself."""
+        """Why a function need not be run itself; empty where it must be."""
         if not self._costly or owner or not makes(node):
             return ""
-        known = self._costly.get(shape(node), [])
-        return known[0] if len(known) >= ENOUGH else ""
+        known = self._costly.get(shape(node))
+        if known is not None and known.steps >= ENOUGH:
+            return f"like `{known.name}` but for constants, and as costly"
+        known = self._quiet.get(shape(node, options=False))
+        if known is not None and known.steps >= ENOUGH:
+            return f"like `{known.name}` but for constant options, and as costly"
+        return ""
 
-    def ran(self, node: Function, owner: str, steps: int) -> None:
+    def ran(self, node: Function, owner: str, steps: int, *, quiet: bool) -> None:
         """A function was run, or its answer taken over."""
-        if steps > COSTLY and not owner and makes(node):
-            self._costly.setdefault(shape(node), []).append(node.name)
+        if steps <= COSTLY or owner or not makes(node):
+            return
+        self._costly.setdefault(shape(node), _Ran(node.name)).steps += steps
+        if quiet:
+            self._quiet.setdefault(shape(node, options=False), _Ran(node.name)).steps += steps
 
 
 def makes(node: ast.AST) -> bool:
@@ -49,29 +72,40 @@ def makes(node: ast.AST) -> bool:
     )
 
 
-def shape(node: Function) -> Hashable:
-    """A function's code without its name and its constants."""
-    known: Hashable | None = getattr(node, "_gradguard_shape", None)
+def shape(node: Function, *, options: bool = True) -> Hashable:
+    """A function's code without its name and its constants; without constant keyword arguments either, if so asked."""
+    name = "_gradguard_shape" if options else "_gradguard_bare_shape"
+    known: Hashable | None = getattr(node, name, None)
     if known is None:
-        known = tuple(_shape(part) for part in (node.args, *node.body, *node.decorator_list))
-        node._gradguard_shape = known  # type: ignore[union-attr]
+        body = node.body if options else [statement for statement in node.body if not _says(statement)]
+        known = tuple(_shape(part, options) for part in (node.args, *body, *node.decorator_list))
+        setattr(node, name, known)
     return known
 
 
-def _shape(node: object) -> Hashable:
+def _says(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _shape(node: object, options: bool) -> Hashable:
     if isinstance(node, ast.Constant):
         return _CONSTANT
     if isinstance(node, list):
-        return tuple(_shape(item) for item in node)
+        return tuple(_shape(item, options) for item in node)
     if not isinstance(node, ast.AST):
         return node if isinstance(node, Hashable) else None
-    parts = tuple((name, _shape(value)) for name, value in ast.iter_fields(node) if name != "ctx")
-    if isinstance(node, _HELD) and all(_plain(value) for name, value in parts if name != "op"):
-        return _CONSTANT
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
         held = [*node.args, *(keyword.value for keyword in node.keywords)]
-        if all(_shape(value) == _CONSTANT for value in held):
+        if all(_shape(value, options) == _CONSTANT for value in held):
             return _CONSTANT
+    parts = tuple((name, _shape(value, options)) for name, value in ast.iter_fields(node) if name != "ctx")
+    if isinstance(node, _HELD) and all(_plain(value) for name, value in parts if name != "op"):
+        return _CONSTANT
+    if isinstance(node, ast.Call) and not options:
+        given = tuple(
+            _shape(one, options) for one in node.keywords if _shape(one.value, options) != _CONSTANT
+        )
+        parts = (*parts[:2], ("keywords", given))
     return (type(node).__name__, *parts)
 
 

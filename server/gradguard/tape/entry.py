@@ -95,6 +95,8 @@ class Record:
     steps: int = 0
     """What it took."""
     facts: Facts | None = None
+    quiet: bool = False
+    """No path of it put anything on the tape or showed anything."""
     gone: frozenset[covered.Way] = covered.NO_WAYS
     taken: frozenset[covered.Way] = covered.NO_WAYS
     spared: frozenset[covered.Way] = covered.NO_WAYS
@@ -227,12 +229,12 @@ def analyse(
     for name, owner, node in functions_in(source.tree):
         if node in entered or node in records or is_stub(node):
             continue
-        other = shapes.left_out(node, owner)
-        if other:
-            left_out.append(_limit(work, node, f"left out: like `{other}` but for constants, and as costly"))
+        why = shapes.left_out(node, owner)
+        if why:
+            left_out.append(_limit(work, node, f"left out: {why}"))
             continue
         record = take(node, node, function_entry(work, name, owner))
-        shapes.ran(node, owner, record.steps)
+        shapes.ran(node, owner, record.steps, quiet=record.quiet)
         entered |= record.entered
     events = merging.unique(event for record in records.values() for event in record.events)
     limits = dict.fromkeys(limit for record in records.values() for limit in record.limits)
@@ -274,7 +276,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
     import_budget = [MAX_STEPS]
     queue: list[tuple[covered.Prefix, covered.Way | None]] = [((), None)]
     choice = work.ways.explore()
-    makes = alike.makes(node)
+    all_quiet = makes = alike.makes(node)
     paths: list[merging.Path] = []
     limits: dict[Limit, None] = {}
     entered: set[ast.AST] = set()
@@ -330,16 +332,16 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
                 needed.update(place.node for place in (recorded.place, *recorded.calls))
         needed |= lifetime.retained_in_use(run)
         paths.append(merging.Path(run.events, survived))
+        quiet = makes and not run.nodes and not merging.shows(run.events)
+        all_quiet = all_quiet and quiet
         # Until a path has come to its end, each way may be the one that leads there.
-        quiet = (
-            makes and not run.nodes and not merging.shows(run.events) and any(path.survived for path in paths)
-        )
-        if quiet:
+        spare = quiet and any(path.survived for path in paths)
+        if spare:
             choice.went(oracle)
         if notes is not None:
             notes.path_ends(run.nodes)
         run.release()
-        queue += [(child, choice.flipped(oracle, child) if quiet else None) for child in oracle.children()]
+        queue += [(child, choice.flipped(oracle, child) if spare else None) for child in oracle.children()]
         if len(paths) == 1:
             queue.sort(key=lambda waiting: len(waiting[0]))
     return Record(
@@ -352,6 +354,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
         frozenset(read),
         steps - max(budget[0], 0),
         notes.facts if notes is not None else None,
+        all_quiet,
         frozenset(choice.gone),
         frozenset(choice.taken),
         frozenset(choice.spared),
