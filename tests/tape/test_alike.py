@@ -10,7 +10,7 @@ from gradguard.check.workspace import EMPTY
 from gradguard.ops import table
 from gradguard.source.text import Source
 from gradguard.tape import Analysis, analyse
-from gradguard.tape.alike import shape
+from gradguard.tape.alike import COSTLY, TOGETHER, shape
 
 NET = """
 import torch
@@ -76,6 +76,26 @@ def test_of_silent_makers_those_with_other_options_are_left_out() -> None:
     assert messages(net + two + deep) == ["left out: like `net_15` but for constant options, and as costly"]
     writes = net.replace("width = args", "torch.ones(3, requires_grad=True).sin().add_(1); width = args")
     assert not messages(writes + two + deep)
+
+
+def test_silent_makers_share_a_budget() -> None:
+    """Each of another shape, so that none stands for another."""
+    kinds = "".join(
+        f"def kind_{n}(**kwargs):\n    args = dict(width=4)\n    return Net(9, args{', 0' * n}, **kwargs)\n"
+        for n in range(40)
+    )
+    net = NET.replace("sizes, args", "sizes, args, *others").format(work=16)
+    records = [
+        one
+        for key, one in analysed(net + kinds).records.items()
+        if getattr(key, "name", "").startswith("kind_")
+    ]
+    assert len(records) == 40
+    assert records[0].steps > COSTLY
+    assert [one.budget for one in records[-3:]] == [COSTLY] * 3
+    assert sum(one.steps for one in records) < TOGETHER + 40 * COSTLY
+    stopped = "stopped early: this code needs more steps than the budget allows"
+    assert messages(net + kinds).count(stopped) >= 3
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 What is wrong with one of them is wrong with all, and each of them may take as long as the whole network. So where
 some were costly, the others are left out, and the report says so. Of functions that only made something, without
-a trace on the tape, those that differ in the constant options which they pass on are alike, too.
+a trace on the tape, those that differ in the constant options which they pass on are alike, too. And all of those
+that only make something share one budget; one that comes late has little of it left, and is stopped early.
 
     def net18(): return make(Net, layers=[2, 2], deep=True)        alike: what they make costs as much
     def net34(): return make(Net, layers=[3, 4], width=64)
@@ -15,10 +16,15 @@ import ast
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+from gradguard.tape.path import MAX_STEPS
+
 COSTLY = 3_000
 """Steps from which a function counts."""
 ENOUGH = 12_000
 """Steps that costly functions of one shape take before the others are left out."""
+
+TOGETHER = MAX_STEPS
+"""Steps that a file's makers which put nothing on the tape may take: what a script may."""
 
 _CONSTANT = "?"
 _HELD = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.UnaryOp, ast.BinOp)
@@ -41,6 +47,12 @@ class Shapes:
     _costly: dict[Hashable, _Ran] = field(default_factory=dict)
     _quiet: dict[Hashable, _Ran] = field(default_factory=dict)
     """Those that put nothing on the tape; with the options in which they differ, they do the same."""
+    _spent: int = 0
+    """Steps of all that put nothing on the tape."""
+
+    def allowed(self, node: Function, owner: str, steps: int) -> int:
+        """The budget of a function that would have so many steps if it were no maker."""
+        return steps if owner or not makes(node) else min(steps, max(COSTLY, TOGETHER - self._spent))
 
     def left_out(self, node: Function, owner: str) -> str:
         """Why a function need not be run itself; empty where it must be."""
@@ -56,7 +68,11 @@ class Shapes:
 
     def ran(self, node: Function, owner: str, steps: int, *, quiet: bool) -> None:
         """A function was run, or its answer taken over."""
-        if steps <= COSTLY or owner or not makes(node):
+        if owner or not makes(node):
+            return
+        if quiet:
+            self._spent += steps
+        if steps < COSTLY:
             return
         self._costly.setdefault(shape(node), _Ran(node.name)).steps += steps
         if quiet:

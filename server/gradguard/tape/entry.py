@@ -94,6 +94,8 @@ class Record:
     """Globals of the file whose values it asked for."""
     steps: int = 0
     """What it took."""
+    budget: int = 0
+    """What it might have taken."""
     facts: Facts | None = None
     quiet: bool = False
     """No path of it put anything on the tape or showed anything."""
@@ -207,7 +209,7 @@ def analyse(
                 old = {key: record for key, record in old.items() if key == "script"}
     records: dict[object, Record] = {}
 
-    def take(key: object, node: ast.AST, body: Callable[[Run], None]) -> Record:
+    def take(key: object, node: ast.AST, body: Callable[[Run], None], budget: int) -> Record:
         known = old.get(key)
         if known is not None and not (known.entered <= present and (known.facts is not None or not noting)):
             known = None
@@ -215,15 +217,16 @@ def analyse(
             known = known if previous is not None and same and previous.whole == whole else None
         elif known is not None and compared is not None and not compared.stands(known.read):
             known = None
-        if known is not None and not work.ways.stand(known.taken, known.spared):
+        if known is not None and not (known.budget == budget and work.ways.stand(known.taken, known.spared)):
             known = None
         if known is None:
-            known = _explore(work, body, node)
+            known = _explore(work, body, node, budget)
         work.ways.add(known.gone)
         records[key] = known
         return known
 
-    entered = set(take("script", source.tree, lambda run: run_script(run, work)).entered)
+    # A script's loops and calls are its own; a function that nobody calls is one of many in its file.
+    entered = set(take("script", source.tree, lambda run: run_script(run, work), MAX_STEPS).entered)
     shapes = alike.Shapes()
     left_out: list[Limit] = []
     for name, owner, node in functions_in(source.tree):
@@ -233,7 +236,8 @@ def analyse(
         if why:
             left_out.append(_limit(work, node, f"left out: {why}"))
             continue
-        record = take(node, node, function_entry(work, name, owner))
+        budget = shapes.allowed(node, owner, MAX_FUNCTION_STEPS)
+        record = take(node, node, function_entry(work, name, owner), budget)
         shapes.ran(node, owner, record.steps, quiet=record.quiet)
         entered |= record.entered
     events = merging.unique(event for record in records.values() for event in record.events)
@@ -268,10 +272,8 @@ def analyse(
     )
 
 
-def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
+def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, steps: int) -> Record:
     """Run an entry along its paths and keep each event once, certain only if every surviving path has it."""
-    # A script's loops and calls are its own; a function that nobody calls is one of many in its file.
-    steps = MAX_STEPS if node is work.file.tree else MAX_FUNCTION_STEPS
     budget = [steps]
     import_budget = [MAX_STEPS]
     queue: list[tuple[covered.Prefix, covered.Way | None]] = [((), None)]
@@ -353,6 +355,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST) -> Record:
         frozenset(needed),
         frozenset(read),
         steps - max(budget[0], 0),
+        steps,
         notes.facts if notes is not None else None,
         all_quiet,
         frozenset(choice.gone),
