@@ -39,6 +39,8 @@ class Globals(dict[str, Any]):
     def touched(self) -> Iterator[tuple[str, Any]]:
         """The variables that the running entry read or wrote."""
         seen = self.read | self.written
+        if not seen:
+            return iter(())
         return ((name, value) for name, value in dict.items(self) if name in seen)
 
     def __contains__(self, name: object) -> bool:

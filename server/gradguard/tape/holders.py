@@ -280,11 +280,11 @@ def _leading_to(run: Run, memory: Memory) -> Iterator[tuple[_Step, Value]]:
             if visits > MAX_VISITS:
                 yield step, None
                 return
-            stack.extend(
-                (_Step(step, key, kind) if kind else _Step(None, key, ELSEWHERE), one)
-                for key, kind, one in _parts(value)
-                if not _inert(one)
-            )
+            for key, kind, one in _parts(value):
+                # Most of what a network holds are its parameters.
+                if _leads_elsewhere(one, memory) if type(one) is Tensor else _inert(one):
+                    continue
+                stack.append((_Step(step, key, kind) if kind else _Step(None, key, ELSEWHERE), one))
 
 
 _PLAIN = frozenset({type(None), bool, int, float, str, bytes, TorchName, External, ModuleV, ImportV})

@@ -63,9 +63,9 @@ class Snapshot:
         copy = dict(held)
 
         def undo() -> None:
-            if held != copy or len(held) != len(copy):
-                held.clear()
-                held.update(copy)
+            # Cheaper than to ask whether they differ, and the order is as it was.
+            held.clear()
+            held.update(copy)
 
         self._restore.append(undo)
         for value in copy.values():
