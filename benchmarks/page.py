@@ -130,6 +130,8 @@ def _share(row: dict[str, Any]) -> str:
 
 def _scaling(figures: dict[str, Any], folder: Path) -> str:
     shares, single = figures["shares"], figures["single"]
+    if not shares or not single:
+        return "## Time against lines\n\nNot measured: the time was up.\n"
     processes = sorted(int(key.removeprefix("wall_")) for key in shares[0] if key.startswith("wall_"))
     (folder / "scaling.svg").write_text(
         plots.lines(
@@ -156,7 +158,8 @@ def _scaling(figures: dict[str, Any], folder: Path) -> str:
         "utf-8",
     )
     return (
-        f"## Time against lines\n\nEvery eighth, fourth, second file of {figures['library']}, and all of them.\n\n"
+        f"## Time against lines\n\nEvery eighth, fourth, second file of {figures['library']}, and all of them, "
+        "as far as the time of the run sufficed.\n\n"
         + _table(
             ("files", "lines", *(f"wall with {count}, s" for count in processes), "CPU µs per line"),
             (

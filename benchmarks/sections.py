@@ -213,9 +213,12 @@ def scaling(library: Library, jobs: int, left: Callable[[], float]) -> dict[str,
                     str(part),
                 ]
                 cost = timing.run(command, cwd=folder, env=ENVIRONMENT, limit=left())
+                if cost.code is None:
+                    break  # The time is up: what was stopped says nothing about the rest.
                 row[f"wall_{processes}"] = cost.wall
                 row[f"cpu_{processes}"] = cost.cpu
-            shares.append(row)
+            else:
+                shares.append(row)
         single: list[dict[str, Any]] = []
         each = TRAINING.count("\n")
         for wanted in (1_000, 5_000, 10_000, 25_000, 50_000):
@@ -224,6 +227,8 @@ def scaling(library: Library, jobs: int, left: Callable[[], float]) -> dict[str,
             file.write_text("".join(TRAINING.format(number) for number in range(count)))
             command = [*GRADGUARD, "check", "--no-cache", "--exit-zero", file.name]
             cost = timing.run(command, cwd=folder, env=ENVIRONMENT, limit=left())
+            if cost.code is None:
+                break
             single.append({"lines": count * each, "wall": cost.wall, "cpu": cost.cpu, "memory": cost.memory})
     return {"library": f"{library.name} {library.version}", "jobs": jobs, "shares": shares, "single": single}
 
