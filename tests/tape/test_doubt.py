@@ -35,6 +35,29 @@ PAIRS = {
         "torch.rand(())",
         "False); weight = weight.exp(",
     ),
+    "a step without a gradient": (
+        """
+        weight = torch.rand(3, requires_grad=True)
+        optimizer = torch.optim.SGD([weight], lr=0.1)
+        size = weight.norm({})
+        for _ in range(2):
+            size.backward(retain_graph=True)
+            optimizer.step()
+        """,
+        "0",
+        "3",
+    ),
+    "a view that is only compared": (
+        """
+        x = torch.rand(3, requires_grad=True)
+        with torch.no_grad():
+            row = x[None]
+            row.copy_(torch.tensor(0.5))
+        F.hinge_embedding_loss({}, row, reduction="sum")
+        """,
+        "torch.ones(1, 3, dtype=torch.long)",
+        "row * 2",
+    ),
     "one row or several": (
         """
         x = torch.rand({}, requires_grad=True).cov()

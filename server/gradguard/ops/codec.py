@@ -84,6 +84,8 @@ def encode_form(form: Form) -> Json:
         row["nodes"] = list(form.nodes)
     if form.differentiable:
         row["diff"] = list(form.differentiable)
+    if form.reaches != ALWAYS:
+        row["reaches"] = list(form.reaches)
     if form.nondifferentiable:
         row["nondiff"] = list(form.nondifferentiable)
     if form.saves:
@@ -160,6 +162,7 @@ def decode_form(row: Json) -> Form:
         list_result=row.get("list", False),
         nodes=_condition(row.get("nodes"), ALWAYS),
         differentiable=tuple(row.get("diff", ())),
+        reaches=_condition(row.get("reaches"), ALWAYS),
         nondifferentiable=tuple(row.get("nondiff", ())),
         saves=tuple(
             Saved(s[0], tuple(s[1]), s[2] if len(s) > 2 else _why(s[0], fields, formulas))

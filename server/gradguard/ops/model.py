@@ -131,6 +131,8 @@ class Form:
     """When a node is recorded, given that grad mode is on: normally any differentiable argument requires grad."""
     differentiable: tuple[str, ...] = ()
     """Argument roles a gradient flows to."""
+    reaches: Condition = ALWAYS
+    """When backward gives them a gradient at all; else it is undefined, and a leaf's `.grad` stays None."""
     nondifferentiable: tuple[str, ...] = ()
     """Result roles that never require grad (`argmax`, the indices of `max`)."""
     saves: tuple[Saved, ...] = ()

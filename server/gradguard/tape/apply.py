@@ -112,6 +112,8 @@ def apply(
         node = machine.record(
             run, name, place, inputs, certain=needs is True, frees=holds(run, form.frees, bound)
         )
+        if holds(run, form.reaches, bound) is False:
+            node.edges.clear()
         node.composite = form.source in ("observed", "corrected") and not _is_arithmetic(op)
         _save(run, node, form, planned, bound)
     if op.lenient and targets:

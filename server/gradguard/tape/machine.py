@@ -67,8 +67,8 @@ def _own(tensor: Tensor) -> Tri:
     return tensor.requires_grad
 
 
-def current_node(run: Run, tensor: Tensor, place: Place) -> Node | None:
-    """The tensor's grad_fn now, as `VariableHooks::grad_fn` finds it.
+def current_node(run: Run, tensor: Tensor, place: Place, *, certain: bool = True) -> Node | None:
+    """The tensor's grad_fn now, as `VariableHooks::grad_fn` finds it; not certain: it may not be asked at all.
 
     A view whose base was written since gets a new node over the base's history. One of several views of one
     call, or a view made under no_grad, cannot be given one: torch refuses its next use.
@@ -81,7 +81,7 @@ def current_node(run: Run, tensor: Tensor, place: Place) -> Node | None:
     if base.requires_grad is False:
         return tensor.node
     if (tensor.multi or tensor.made_no_grad) and behind >= 0:
-        _refuse_stale_view(run, tensor, place)
+        _refuse_stale_view(run, tensor, place, certain)
     node = Node(
         "AsStrided", place, run.tick(), certain=base.requires_grad is True, iterations=run.iterations()
     )
@@ -92,12 +92,12 @@ def current_node(run: Run, tensor: Tensor, place: Place) -> Node | None:
     return node
 
 
-def _refuse_stale_view(run: Run, tensor: Tensor, place: Place) -> None:
+def _refuse_stale_view(run: Run, tensor: Tensor, place: Place, sure: bool) -> None:
     write = tensor.counter.writes[-1] if tensor.counter.writes else None
     if write is None or write.place.node is place.node:
         # What `k[1] = tmp` copies is read before it writes.
         return
-    certain = tensor.root.requires_grad is True and tensor.alias_sure and write.certain
+    certain = sure and tensor.root.requires_grad is True and tensor.alias_sure and write.certain
     fact = WriteFact(write.op, write.place, write.via, write.kind, True, write.statement)
     run.emit(
         RefusedWrite(write.place, certain, "stale-view", fact, tensor.created, tensor.view_op or "no_grad")
@@ -136,7 +136,7 @@ def record(
         if needs is False or tensor.dtype in NOT_DIFFERENTIABLE:
             continue
         likely = likely or needs is True or tensor.likely or tensor.root.likely
-        node.edges.append(Edge(tensor, current_node(run, tensor, place)))
+        node.edges.append(Edge(tensor, current_node(run, tensor, place, certain=certain)))
     node.likely = likely
     run.nodes.append(node)
     return node
