@@ -70,6 +70,41 @@ SEEN = {
     "a generator": (
         "def rows(t):\n    yield t\n    yield t[0]\n\n\ny = x.exp()\nfor row in rows(y):\n    row.add_(1)\ny.sum().backward()"
     ),
+    "a bound method of it": "y = x.exp()\nf = y.sum\ny += 1\nf().backward()",
+    "an attribute of a function": "def keep(t):\n    keep.last = t\n\n\ny = x.exp()\nkeep(y)\ny += 1\n(y + keep.last).sum().backward()",
+    "an iterator that waits": "y = x.exp()\nit = iter([y])\ny += 1\nnext(it).sum().backward()",
+    "an enumeration that waits": "y = x.exp()\nit = enumerate([y])\ny += 1\nnext(it)[1].sum().backward()",
+    "a map that waits": "y = x.exp()\nit = map(lambda t: t * 2, [y])\ny += 1\nnext(it).sum().backward()",
+    "a generator expression that waits": "y = x.exp()\nit = (t * 2 for t in [y])\ny += 1\nnext(it).sum().backward()",
+    "a generator function that waits": "def twice(t):\n    yield t * 2\n\n\ny = x.exp()\nit = twice(y)\ny += 1\nnext(it).sum().backward()",
+    "an iterator that repeats": "import itertools\nit = itertools.cycle([x.exp()])\na = next(it)\na += 1\n(a + next(it)).sum().backward()",
+    "a list of the same tensor twice": "total = 0\nfor y in [x.exp()] * 2:\n    y += 1\n    total = total + y.sum()\ntotal.backward()",
+    "what a generator gave before, unpacked": "def rows(t):\n    y = t.exp()\n    for i in range(2):\n        y += 1\n        yield y\n\n\na, b = rows(x)\n(a * b).sum().backward()",
+    "what a generator gave before, in a list": "def rows(t):\n    y = t.exp()\n    for i in range(2):\n        y += 1\n        yield y\n\n\ntorch.stack(list(rows(x))).sum().backward()",
+    "what a generator gave before, in a comprehension": "def rows(t):\n    y = t.exp()\n    for i in range(2):\n        y += 1\n        yield y\n\n\ntorch.stack([row for row in rows(x)]).sum().backward()",
+    "what a generator gave before, as arguments": "def rows(t):\n    y = t.exp()\n    for i in range(2):\n        y += 1\n        yield y\n\n\ntorch.mul(*rows(x)).sum().backward()",
+    "a generator that waits for its turn": "def rows(t):\n    y = t.exp()\n    yield y\n    yield y * 2\n\n\ntotal = 0\nfor row in rows(x):\n    row.add_(1)\n    total = total + row.sum()\ntotal.backward()",
+    "the left operand": "y = x.exp()\n\n\ndef up():\n    global y\n    y += 1\n    return y\n\n\n(up() * up()).sum().backward()",
+    "an earlier argument": "y = x.exp()\n\n\ndef up():\n    global y\n    y += 1\n    return y\n\n\ntorch.mul(up(), other=up()).sum().backward()",
+    "the receiver": "class Cell:\n    def __init__(self):\n        self.h = x.exp()\n\n    def up(self):\n        self.h += 1\n        return self.h\n\n\ncell = Cell()\ncell.up().mul(cell.up()).sum().backward()",
+    "an earlier value of a dictionary": "y = x.exp()\n\n\ndef up():\n    global y\n    y += 1\n    return y\n\n\n{1: up(), 2: up()}[1].sum().backward()",
+    "a queue": "import queue\nwaiting = queue.Queue()\ny = x.exp()\nwaiting.put(y)\ny += 1\n(y + waiting.get()).sum().backward()",
+    "a mapping of another library": "from collections import ChainMap\ny = x.exp()\nkept = ChainMap({'y': y})\ny += 1\n(y + kept['y']).sum().backward()",
+    "a dictionary with the same value everywhere": "y = x.exp()\nkept = dict.fromkeys('ab', y)\ny += 1\n(y + kept['b']).sum().backward()",
+    "a class of its own kind of list": "class Rows(list):\n    pass\n\n\ny = x.exp()\nkept = Rows([y])\ny += 1\n(y + kept[0]).sum().backward()",
+    "an operator of its own": "class Log:\n    def __init__(self):\n        self.all = []\n\n    def __iadd__(self, t):\n        self.all.append(t)\n        return self\n\n\ny = x.exp()\nlog = Log()\nlog += y\ny += 1\nlog.all[0].sum().backward()",
+    "a weak reference": "import weakref\ny = x.exp()\nref = weakref.ref(y)\ny += 1\n(y + ref()).sum().backward()",
+    "a context": "import contextlib\ny = x.exp()\nheld = contextlib.nullcontext(y)\ny += 1\nwith held as z:\n    z.sum().backward()",
+    "a cache": "import functools\n\n\n@functools.cache\ndef table():\n    return x.exp()\n\n\ny = table()\ny += 1\n(y + table()).sum().backward()",
+    "globals()": "y = x.exp()\nglobals()['z'] = y\ny += 1\n(y + z).sum().backward()",
+    "a name of a comprehension": "y = x.exp()\n[z := t for t in [y]]\ny += 1\nz.sum().backward()",
+    "its storage": "y = x.exp()\nbytes_ = y.untyped_storage()\ny += 1\ny.sum().backward()\nprint(torch.tensor([]).set_(bytes_, 0, (9,)))",
+    "its address": "y = x.exp()\nwhere = y.data_ptr()\ny += 1\ny.sum().backward()\nprint(where == y.data_ptr())",
+    "its identity": "y = x.exp()\nseen = id(y)\ny += 1\ny.sum().backward()\nprint(seen == id(y))",
+    "its own attributes": "y = x.exp()\ny.scale = 2\ny += 1\n(y * y.scale).sum().backward()",
+    "its base, asked for": "y = x.exp()[0]\ny += 1\ny._base.sum().backward()",
+    "its strides": "y = x.exp()[:, ::2]\ny += 1\ny.sum().backward()\nprint(y.stride())",
+    "memory around it": "y = x.exp()[:, 1:]\ny += 1\ny.as_strided((4,), (1,)).sum().backward()",
 }  # fmt: skip
 """Who sees the write -> the program. The first write to a saved tensor is what must not become a new tensor unasked."""
 
@@ -80,7 +115,13 @@ ALONE = {
     "an attribute alone": "class A: pass\na = A()\na.y = x.exp()\na.y += 1\na.y.sum().backward()",
     "a result of its own": "def f(t):\n    y = t.exp()\n    y += 1\n    return y\n\n\nf(x).sum().backward()",
     "a clone is held": "y = x.exp()\nold = y.clone()\ny += 1\n(y + old).sum().backward()",
-}
+    "an element that a generator gave": "def rows(t):\n    for i in range(2):\n        yield t.exp()\n\n\ntotal = 0\nfor row in rows(x):\n    row += 1\n    total = total + row.sum()\ntotal.backward()",
+    "a generator's own": "def rows(t):\n    y = t.exp()\n    for i in range(2):\n        y += 1\n        yield y.sum()\n\n\nsum(rows(x)).backward()",
+    "summed in a comprehension": "def rows(t):\n    y = t.exp()\n    for i in range(2):\n        y += 1\n        yield y\n\n\nsum([row.sum() for row in rows(x)]).backward()",
+    "a state that is read between": "class Cell:\n    def __init__(self):\n        self.h = x.exp()\n\n    def up(self):\n        self.h += 1\n        return self.h.sum()\n\n\ncell = Cell()\n(cell.up() * cell.up()).backward()",
+    "an own copy of a view": "y = x[:, ::2].clone().exp()\ny += 1\ny.sum().backward()\nprint(y.stride())",
+    "a contiguous mask": "y = x.exp()\nm = y > 1.5\ny[m] = torch.ones(3, 3)[m]\ny.view(-1).sum().backward()",
+}  # fmt: skip
 
 
 def offered(body: str) -> list[tuple[str, Applicability]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+
 import libcst as cst
 
-from gradguard.findings import FixPlan, spans_of
+from gradguard.findings import FixPlan, Span, spans_of
 from gradguard.fixes.edit import Edit
 from gradguard.fixes.region import Region
 from gradguard.fixes.syntax import argument, expression, parenthesized, text_of, without_argument
@@ -61,7 +63,7 @@ def out_of_place(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     if new is None:
         return _cloned_call(region, call, statement, name)
     parent = region.parent(call)
-    if not name or (isinstance(parent, cst.Return) and name.isidentifier()):
+    if not name or (isinstance(parent, cst.Return) and _ends_with(source, plan.span, name)):
         region.replace(call, new)
     elif isinstance(parent, cst.Expr):
         region.replace(parent, assignment(name, new))
@@ -73,6 +75,27 @@ def out_of_place(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     else:
         return _clone_first(region, statement, name)
     return region.edits()
+
+
+def _ends_with(source: Source, span: Span, name: str) -> bool:
+    """Whether nobody looks at a name of the running function any more once its `return` has a value."""
+    functions = [
+        node
+        for node in ast.walk(source.tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and _holds(node, span.line)
+    ]
+    inner = max(functions, key=lambda node: node.lineno, default=None)
+    if inner is None or not name.isidentifier():
+        return False
+    parts = list(ast.walk(inner))
+    declared = {name for one in parts if isinstance(one, (ast.Global, ast.Nonlocal)) for name in one.names}
+    finally_ = [one for one in parts if getattr(one, "finalbody", None) and _holds(one, span.line)]
+    return name not in declared and not finally_
+
+
+def _holds(node: ast.AST, line: int) -> bool:
+    first = getattr(node, "lineno", 0)
+    return first <= line <= (getattr(node, "end_lineno", None) or first)
 
 
 def _whole_chain(region: Region, call: cst.Call) -> cst.Call:

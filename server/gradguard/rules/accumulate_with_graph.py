@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from gradguard.findings import Applicability, Finding
-from gradguard.rules.blocks import settled
-from gradguard.rules.detaching import detached
+from gradguard.findings import Finding
+from gradguard.rules.detaching import detached, without_graph
 from gradguard.rules.kept import severity, what_is_kept
 from gradguard.rules.model import Context, Rule, quoted
 from gradguard.tape.events import Event, GraphKept
@@ -22,7 +21,7 @@ def render(context: Context, event: Event) -> Finding | None:
         fixes=detached(
             context,
             "Accumulate a detached value",
-            settled(context, Applicability.SAFE),
+            without_graph(context, event),
             event.statement,
             event.place,
             event.text,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 
 from gradguard.findings import Applicability, FixPlan, spans_text
-from gradguard.rules.blocks import may_be_plain
+from gradguard.rules.asking import asks, differentiated_again, keeper
+from gradguard.rules.blocks import may_be_plain, settled
 from gradguard.rules.model import Context
 from gradguard.tape.domain import Place
+from gradguard.tape.events import GraphKept
 
 _DISPLAYS = (ast.Tuple, ast.List, ast.Set, ast.Dict)
 _WITHOUT_GRAPH = (*_DISPLAYS, ast.Name, ast.Lambda, ast.BoolOp)
@@ -50,6 +52,13 @@ def detached(
     data = {"name": name, "also": also, "many": "1" if many else ""}
     given = {key: value for key, value in data.items() if value and (many or key != "name")}
     return context.plan("detach-kept", title, applicability, found[0], place, **given)
+
+
+def without_graph(context: Context, event: GraphKept) -> Applicability:
+    """Whether the program stays what it is when what a statement keeps has no graph."""
+    if asks(context) or differentiated_again(context, event.place, keeper(event.statement)):
+        return Applicability.UNSAFE
+    return settled(context, Applicability.SAFE)
 
 
 def _accumulated(statement: ast.stmt | None, name: str) -> list[ast.expr]:

@@ -6,6 +6,7 @@ import ast
 import re
 
 from gradguard.findings import Applicability, FixPlan
+from gradguard.rules.asking import asks, pads
 from gradguard.rules.blocks import settled
 from gradguard.rules.inference import stays_inside
 from gradguard.rules.model import Context
@@ -28,8 +29,7 @@ def without_grad(context: Context, event: UnusedGraph) -> list[FixPlan]:
     if event.why == "target":
         around = around[-1:]
     quiet = [node for node in around if not _needed(context, node) and not _written_later(context, node)]
-    asks = any(_asks(source.tree) for source in context.analysis.sources.values())
-    sure = event.why != "target" and not asks
+    sure = event.why != "target" and not asks(context) and not pads(context)
     safe = settled(context, Applicability.SAFE if sure else Applicability.UNSAFE)
     functions = [node for node in around if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
     if functions and functions[-1] in quiet and _EVALUATES.search(functions[-1].name.lower()):
@@ -80,17 +80,6 @@ def _around(tree: ast.Module, node: ast.AST) -> list[ast.stmt]:
             else None,
         )
     return found
-
-
-def _asks(tree: ast.Module) -> bool:
-    """Whether code goes another way where nothing is recorded."""
-    tests = [node.test for node in ast.walk(tree) if isinstance(node, (ast.If, ast.IfExp, ast.While))]
-    return any(
-        isinstance(part, ast.Attribute) and part.attr in _ASKED for test in tests for part in ast.walk(test)
-    )
-
-
-_ASKED = frozenset({"requires_grad", "is_leaf", "grad_fn", "is_grad_enabled", "is_inference_mode_enabled"})
 
 
 def _written_later(context: Context, around: ast.stmt) -> bool:

@@ -21,7 +21,7 @@ from gradguard.tape.domain import Place
 from gradguard.tape.events import SavedTensorMutated, WriteFact
 from gradguard.tape.holders import ELSEWHERE, NOBODY, Sharing
 
-HARMLESS = frozenset({"dtype", "untyped", "shape", "index", "mask", "value", "number"})
+HARMLESS = frozenset({"dtype", "untyped", "shape", "index", "mask", "value", "number", "layout", "view"})
 """Reasons that do not matter to a new tensor, or only to how it is spelled."""
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -56,6 +56,7 @@ def rewritten(context: Context, write: WriteFact, *, known: bool = True) -> list
     if sharing.slots and not name:
         return []
     safe = sharing.slots <= {name} and sharing.reasons <= HARMLESS and not context.analysis.limits
+    safe = safe and not _lies_otherwise(context, write.place, name, sharing)
     applicability = Applicability.SAFE if safe else Applicability.UNSAFE
     if write.kind in ("op", "augmented", "out") and (not name or name == spelled[0]):
         form = {"form": "clone"} if "dtype" in sharing.reasons else {}
@@ -76,6 +77,18 @@ def rewritten(context: Context, write: WriteFact, *, known: bool = True) -> list
             name=name,
         ),
     ]
+
+
+def _lies_otherwise(context: Context, place: Place, name: str, sharing: Sharing) -> bool:
+    """Whether the program asks how the tensor lies in memory, which a new one may answer otherwise."""
+    asked = _LIE if "view" in sharing.reasons else frozenset({"_version"})
+    return any(
+        isinstance(part, ast.Attribute) and part.attr in asked and ast.unparse(part.value) == name
+        for part in ast.walk(context.analysis.sources[place.path].tree)
+    )
+
+
+_LIE = frozenset({"_version", "_base", "_is_view", "stride", "storage_offset", "as_strided"})
 
 
 def made_anew(context: Context, place: Place, text: str, kind: str = "") -> list[FixPlan]:
@@ -192,6 +205,8 @@ def _put(
         same = isinstance(value, ast.Subscript) and ast.unparse(value.slice) == ast.unparse(target.slice)
         how = "masked-fill" if _number(value) else "where" if same and "dtype" not in sharing.reasons else ""
     if how:
+        if how == "where" and "layout" in sharing.reasons:  # the new tensor would lie as the mask does
+            applicability = Applicability.UNSAFE
         title = f"Fill a new {quoted(name)} with `{'torch.where' if how == 'where' else 'masked_fill'}`"
         made = context.plan("masked-write", title, applicability, statement, write.place, name=name, how=how)
     elif "index" not in sharing.reasons and not {"value", "number"} <= sharing.reasons:

@@ -18,7 +18,7 @@ from gradguard.tape.events import InputRewritten, WriteFact
 from gradguard.tape.overlap import NO_SHARING, Operands, asks, clashes
 from gradguard.tape.plan import Plan, plan, short
 from gradguard.tape.run import Run
-from gradguard.tape.values import ArrayV, ListV, Sym, TupleV, Value, tensors_in
+from gradguard.tape.values import ArrayV, DictV, ListV, Sym, TupleV, Value, tensors_in
 
 
 def apply(
@@ -306,7 +306,9 @@ def _save(run: Run, node: Node, form: Form, planned: Plan, bound: Bound) -> None
             w.role == saved.role and not w.counted and holds(run, w.when, bound) is not False
             for w in form.writes
         )
-        expr = bound.exprs.get(saved.role.partition("[")[0])
+        base = saved.role.partition("[")[0]
+        several = isinstance(bound.values.get(base), (ListV, TupleV, DictV))
+        expr = None if several else bound.exprs.get(base)
         roles = askers if node.composite and len(node.edges) > 1 else frozenset()
         serves = tuple(tensor for role in roles for tensor in bound.tensors(role))
         for tensor in bound.tensors(saved.role):

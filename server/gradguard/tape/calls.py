@@ -25,6 +25,7 @@ from gradguard.tape.values import (
     TorchName,
     TupleV,
     Value,
+    tensors_in,
 )
 
 MAX_RECURSION = 3
@@ -109,9 +110,12 @@ def call_function(run: Run, frame: Frame, function: FunctionV, call: Call, node:
     if _is_generator(function.node):
         source = _generate(run, inner, function)
         if function.kind == "contextmanager":
-            return IteratorV(source, exact=True, kind="contextmanager")
-        return IteratorV(source, exact=True)
-    return _body(run, inner, function, node)
+            return IteratorV(source, exact=True, kind="contextmanager", frame=inner)
+        return IteratorV(source, exact=True, frame=inner)
+    made = _body(run, inner, function, node)
+    for tensor in tensors_in(made) if function.kept else ():
+        tensor.memory.held = True
+    return made
 
 
 def _body(run: Run, inner: Frame, function: FunctionV, node: ast.AST) -> Value:
@@ -200,7 +204,9 @@ def _generate(run: Run, inner: Frame, function: FunctionV) -> Generator[Value, V
             run.frames.pop()
             if function.modes:
                 modes, run.modes = run.modes, saved
+        run.suspended.append(inner)
         sent = yield item
+        run.suspended.remove(inner)
 
 
 MAX_YIELDS = 64

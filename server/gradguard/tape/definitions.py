@@ -53,6 +53,8 @@ def _decorate(run: Run, frame: Frame, value: Value, decorator: Value, node: ast.
         value.compiled = True
         return value
     if isinstance(decorator, (External, TorchName)) and decorator.path in _DROPPED:
+        if isinstance(value, FunctionV) and "cache" in decorator.path:
+            value.kept = True
         return value
     if isinstance(decorator, (FunctionV, NativeV, ClassV)) or attributes.callable_instance(decorator):
         from gradguard.tape.calls import call_value

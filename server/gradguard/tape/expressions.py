@@ -16,7 +16,7 @@ from gradguard.tape.iteration import iterate, unpack_into
 from gradguard.tape.path import BudgetExceeded
 from gradguard.tape.run import Run
 from gradguard.tape.truth import key_of, known_truth, truth
-from gradguard.tape.values import DictV, FunctionV, ListV, Sym, TupleV, Value, tensors_in
+from gradguard.tape.values import BuiltinMethod, DictV, FunctionV, ListV, Sym, TupleV, Value, tensors_in
 
 
 def evaluate(run: Run, frame: Frame, node: ast.expr) -> Value:
@@ -122,7 +122,9 @@ def _slice(run: Run, frame: Frame, node: ast.Slice) -> Value:
 
 def _binop(run: Run, frame: Frame, node: ast.BinOp) -> Value:
     left = evaluate(run, frame, node.left)
+    mark = run.pend([left])
     right = evaluate(run, frame, node.right)
+    del run.pending[mark:]
     return operators.binary(run, frame, type(node.op), left, right, node, (node.left, node.right))
 
 
@@ -227,6 +229,7 @@ def _set(run: Run, frame: Frame, node: ast.Set) -> Value:
 def _elements(run: Run, frame: Frame, nodes: list[ast.expr]) -> tuple[list[Value], bool]:
     items: list[Value] = []
     is_open = False
+    mark = run.pend(items)
     for element in nodes:
         if isinstance(element, ast.Starred):
             value = evaluate(run, frame, element.value)
@@ -235,11 +238,13 @@ def _elements(run: Run, frame: Frame, nodes: list[ast.expr]) -> tuple[list[Value
             is_open = is_open or not source.exact
         else:
             items.append(evaluate(run, frame, element))
+    del run.pending[mark:]
     return items, is_open
 
 
 def _dict(run: Run, frame: Frame, node: ast.Dict) -> Value:
     made = DictV(made=run.place(frame, node))
+    mark = run.pend([made])
     for key, value in zip(node.keys, node.values):
         held = evaluate(run, frame, value)
         if key is None:
@@ -250,6 +255,7 @@ def _dict(run: Run, frame: Frame, node: ast.Dict) -> Value:
                 made.open = True
             continue
         subscripts.dict_set(made, evaluate(run, frame, key), held)
+    del run.pending[mark:]
     return made
 
 
@@ -276,24 +282,34 @@ def _call(run: Run, frame: Frame, node: ast.Call) -> Value:
     if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
         return attributes.super_of(frame)
     callee = evaluate(run, frame, node.func)
-    return call_value(run, frame, callee, arguments_of(run, frame, node), node)
+    mark = run.pend([callee] if isinstance(callee, BuiltinMethod) else [])
+    arguments = arguments_of(run, frame, node)
+    del run.pending[mark:]
+    return call_value(run, frame, callee, arguments, node)
 
 
 def arguments_of(run: Run, frame: Frame, node: ast.Call) -> Call:
     """Evaluate a call's arguments, with `*` and `**` unpacked where they are known."""
     call = Call([], {}, run.place(frame, node), [], {})
+    mark = run.pend(call.args)
     for argument in node.args:
         if isinstance(argument, ast.Starred):
             source = iterate(run, frame, evaluate(run, frame, argument.value), argument)
             for item in source.source:
                 call.args.append(item)
-                call.exprs.append(argument.value)
+                call.exprs.append(argument)
             call.open_args = call.open_args or not source.exact
         else:
-            call.args.append(evaluate(run, frame, argument))
+            if isinstance(argument, ast.GeneratorExp):  # mostly used up by the call
+                call.args.append(_comprehension(run, frame, argument))
+            else:
+                call.args.append(evaluate(run, frame, argument))
             call.exprs.append(argument)
+    named: list[Value] = []
+    run.pend(named)
     for keyword in node.keywords:
         value = evaluate(run, frame, keyword.value)
+        named.append(value)
         if keyword.arg is not None:
             call.kwargs[keyword.arg] = value
             call.kwexprs[keyword.arg] = keyword.value
@@ -301,10 +317,10 @@ def arguments_of(run: Run, frame: Frame, node: ast.Call) -> Call:
             for key, item in value.items.values():
                 if isinstance(key, str):
                     call.kwargs[key] = item
-                    call.kwexprs[key] = keyword.value
             call.open_args = call.open_args or value.open
         else:
             call.open_args = True
+    del run.pending[mark:]
     return call
 
 
@@ -315,7 +331,21 @@ def _comprehension(run: Run, frame: Frame, node: ast.ListComp | ast.SetComp | as
         value = evaluate(run, inner, node.elt)
         made.items.append(value)
 
+    mark = run.pend(made.items)
     made.open = not _generators(run, frame, node.generators, add, node)
+    del run.pending[mark:]
+    return made
+
+
+def _generator(run: Run, frame: Frame, node: ast.GeneratorExp) -> Value:
+    """What a generator gives is worked out where it stands; really it looks at what it iterates later."""
+    made = _comprehension(run, frame, node)
+    for clause in node.generators:
+        for part in ast.walk(clause.iter):
+            name = part.id if isinstance(part, ast.Name) else ""
+            home = frame.find(name) if name else None
+            for tensor in tensors_in(home.variables[name]) if home is not None else ():
+                tensor.memory.held = True
     return made
 
 
@@ -326,7 +356,9 @@ def _dictcomp(run: Run, frame: Frame, node: ast.DictComp) -> Value:
         key = evaluate(run, inner, node.key)
         subscripts.dict_set(made, key, evaluate(run, inner, node.value))
 
+    mark = run.pend([made])
     made.open = not _generators(run, frame, node.generators, add, node)
+    del run.pending[mark:]
     return made
 
 
@@ -335,7 +367,13 @@ def _generators(
 ) -> bool:
     """Run the clauses of a comprehension; True when every item was seen."""
     inner = Frame(
-        frame.namespace, {}, parent=frame, function=frame.function, receiver=frame.receiver, owner=frame.owner
+        frame.namespace,
+        {},
+        parent=frame,
+        function=frame.function,
+        receiver=frame.receiver,
+        owner=frame.owner,
+        clause=True,
     )
     loops = len(run.loops)
     try:
@@ -414,6 +452,8 @@ def _starred(run: Run, frame: Frame, node: ast.Starred) -> Value:
 
 def _named(run: Run, frame: Frame, node: ast.NamedExpr) -> Value:
     value = evaluate(run, frame, node.value)
+    while frame.clause and frame.parent is not None:
+        frame = frame.parent
     assign_name(run, frame, node.target.id, value, node)
     return value
 
@@ -448,7 +488,7 @@ _HANDLERS: dict[type[ast.expr], Callable[..., Value]] = {
     ast.Call: _call,
     ast.ListComp: _comprehension,
     ast.SetComp: _comprehension,
-    ast.GeneratorExp: _comprehension,
+    ast.GeneratorExp: _generator,
     ast.DictComp: _dictcomp,
     ast.JoinedStr: _joined,
     ast.Starred: _starred,

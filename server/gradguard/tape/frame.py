@@ -113,6 +113,8 @@ class Frame:
     site: Place | None = None
     given: tuple[Value, ...] = ()
     """The arguments as they were passed."""
+    clause: bool = False
+    """The variables of a comprehension, which `:=` does not add to."""
 
     def find(self, name: str) -> Frame | None:
         """The frame that binds `name`, walking out through closures; None where nobody does."""

@@ -21,12 +21,15 @@ from gradguard.tape.domain import Memory, Place, Tensor
 from gradguard.tape.frame import Frame, Globals
 from gradguard.tape.values import (
     ArrayV,
+    BuiltinMethod,
     ClassV,
+    ContextV,
     DictV,
     External,
     FunctionV,
     ImportV,
     Instance,
+    IteratorV,
     ListV,
     Method,
     ModuleV,
@@ -55,12 +58,14 @@ class Sharing:
     slots: frozenset[str] = frozenset()
     """Places that lead to the written memory."""
     reasons: frozenset[str] = frozenset()
-    """`argument`: a caller passed it. `leaf`: the tensor is one. `no-grad`: written with grad mode off, and it
+    """`argument`: a caller passed it. `held`: code that is not read may look at it again. `own`: the tensor has
+    attributes that the program gave it, which another one lacks. `leaf`: the tensor is one. `no-grad`: written with grad mode off, and it
     has a history. `hooks`: hooks or a retained gradient are on it. `parameter`: the slot takes parameters
     only. `dtype`: an op out of place may give another dtype. `unknown`: too much to look through. `untyped`,
     `shape`: an op in place may be refused, since a dtype is not known, or an operand not seen to fit. Of
     `x[i] = v`: `index`, `mask`: `i` is not seen to be what `index_put` takes, or a mask of all of `x`; `value`,
-    `number`: `v` is not seen to be a tensor that `index_put` takes, or a number. `overlap`: elements may share
+    `number`: `v` is not seen to be a tensor that `index_put` takes, or a number; `layout`: a mask that may lie
+    otherwise in memory than `x`. `view`: the tensor is a part of another. `overlap`: elements may share
     memory, with each other or with an operand, so that a write in place reaches one through another. `refused`:
     out of place the op refuses arguments that it takes in place."""
 
@@ -109,6 +114,8 @@ def note_index(run: Run, target: Tensor, parts: Sequence[Value], value: Value, p
         against.add("mask")
     if not isinstance(value, (int, float)) and not (isinstance(value, Sym) and value.kind in _NUMBERS):
         against.add("number")
+    if isinstance(only, Tensor) and only.contiguous is not target.contiguous:
+        against.add("layout")
     if rank is None or not isinstance(value, Tensor) or not _can_be_put(value, target, rank):
         against.add("value")
     run.sharing[place.node] = run.sharing.get(place.node, NOBODY) | Sharing(reasons=frozenset(against))
@@ -165,6 +172,8 @@ def sharing(run: Run, target: Tensor, operands: Iterable[Tensor]) -> Sharing:
             held[value.number] = value
     if target.memory.outside or any(one.memory is target.memory for one in _given(run)):
         reasons.add("argument")
+    if target.memory.held or "by_name" in run.notes:
+        reasons.add("held")
     for one in held.values():
         reasons.update(_reasons(run, one))
     others = [one for one in operands if one is not target]
@@ -187,6 +196,10 @@ def _reasons(run: Run, tensor: Tensor) -> Iterator[str]:
         yield "hooks"
     if tensor.parameter:
         yield "parameter"
+    if tensor.attributes:
+        yield "own"
+    if tensor.base is not None:
+        yield "view"
     if tensor.requires_grad is False and (tensor.base is None or tensor.base.requires_grad is False):
         return
     if run.modes.grad is not True or run.modes.inference:
@@ -301,7 +314,9 @@ def _leads_elsewhere(tensor: Tensor, memory: Memory) -> bool:
 
 def _inert(value: Value) -> bool:
     kind = type(value)
-    return kind in _PLAIN or (kind is FunctionV and value.scope is None and not value.defaults)
+    return kind in _PLAIN or (
+        kind is FunctionV and value.scope is None and not value.defaults and not value.attributes
+    )
 
 
 def _names(run: Run, memory: Memory) -> Iterator[tuple[str, str, Value]]:
@@ -324,6 +339,12 @@ def _names(run: Run, memory: Memory) -> Iterator[tuple[str, str, Value]]:
                 yield "", name, home.variables[name]
         if current.parent is not None:
             waiting.append(current.parent)
+    waiting += run.suspended
+    depth = len(run.frames)
+    for around, values in run.pending:
+        if around < depth:
+            for value in values:
+                yield ELSEWHERE, "", value
     others: list[dict[str, Value]] = []
     while waiting:
         frame = waiting.pop()
@@ -366,6 +387,15 @@ def _parts(value: Value) -> Iterator[tuple[object, str, Value]]:
     elif isinstance(value, Sym):
         for name, one in value.facts.items():
             yield name, ".", one
+    elif isinstance(value, BuiltinMethod):
+        yield "", "^", value.receiver
+    elif isinstance(value, ContextV):
+        yield "", "^", value.value
+    elif isinstance(value, IteratorV):
+        for one in value.over:
+            yield "", "^", one
+        for name, one in value.frame.variables.items() if value.frame is not None else ():
+            yield name, "", one
     elif isinstance(value, Method):
         yield "", "^", value.receiver
         yield "", "^", value.function
@@ -373,7 +403,7 @@ def _parts(value: Value) -> Iterator[tuple[object, str, Value]]:
         for one in (value.function, *value.args, *value.kwargs.values()):
             yield "", "^", one
     elif isinstance(value, FunctionV):
-        for one in value.defaults.values():
+        for one in (*value.defaults.values(), *value.attributes.values()):
             yield "", "^", one
         scope = value.scope
         while scope is not None:

@@ -37,15 +37,23 @@ def iterate(run: Run, frame: Frame, value: Value, node: ast.AST, *, lazy: bool =
         value = value.tensor
     if isinstance(value, TupleV):
         return IteratorV(
-            iter(value.items), exact=not value.open, length=None if value.open else len(value.items)
+            iter(value.items),
+            exact=not value.open,
+            length=None if value.open else len(value.items),
+            over=(value,),
         )
     if isinstance(value, ListV):
         kind = "parameters" if value.kind == "parameters" else ""
         return IteratorV(
-            _live(value), exact=not value.open, kind=kind, length=None if value.open else len(value.items)
+            _live(value),
+            exact=not value.open,
+            kind=kind,
+            length=None if value.open else len(value.items),
+            over=(value,),
         )
     if isinstance(value, DictV):
-        return IteratorV(iter([key for key, _ in value.items.values()]), exact=not value.open)
+        keys = iter([key for key, _ in value.items.values()])
+        return IteratorV(keys, exact=not value.open, over=(value,))
     if isinstance(value, str):
         return IteratorV(iter(value[:MAX_RANGE]), exact=len(value) <= MAX_RANGE)
     if isinstance(value, Tensor):
@@ -86,12 +94,13 @@ def _tensor(run: Run, frame: Frame, value: Tensor, node: ast.AST) -> IteratorV:
             exact=not made.open,
             kind="tensor",
             length=None if made.open else len(made.items),
+            over=(value,),
         )
     views = [
         machine.make_view(run, value, "unbind", run.place(frame, node), multi=True)
         for _ in range(UNKNOWN_ITEMS)
     ]
-    return IteratorV(iter(views), exact=False, kind="tensor")
+    return IteratorV(iter(views), exact=False, kind="tensor", over=(value,))
 
 
 def _instance(run: Run, frame: Frame, value: Instance, node: ast.AST) -> IteratorV:
@@ -207,12 +216,14 @@ def unpack(run: Run, frame: Frame, value: Value, targets: list[ast.expr], node: 
     else:
         source = iterate(run, frame, value, node)
         items = []
+        mark = run.pend(items)
         for item in source.source:
             items.append(item)
             if len(items) > MAX_RANGE or (
                 starred is None and not source.exact and len(items) >= len(targets)
             ):
                 break
+        del run.pending[mark:]
         while len(items) < len(targets) - (starred is not None):
             items.append(_more(run, value, items, node, frame))
     if starred is None:

@@ -167,6 +167,9 @@ def _sequence(
         is_open = left.open or right > 8
     else:
         items, is_open = list(left.items), True
+    if op is ast.Mult and right != 1:
+        for tensor in tensors_in(left):
+            tensor.memory.held = True  # it comes more than once
     if isinstance(left, TupleV):
         return TupleV(tuple(items), open=is_open)
     parts = [part for part in (left, right) if isinstance(part, ListV)]
@@ -419,6 +422,9 @@ def augmented(
             if result is not torchcalls.MISSING:
                 return left, True
         return torchcalls.unknown_op(run, call, name), False
+    own = call_special(run, frame, left, f"__i{_DUNDER[op]}__", [right], node)
+    if own is not NotImplemented:
+        return own, False
     if isinstance(left, ListV) and op is ast.Add:
         if isinstance(right, (ListV, TupleV)):
             for tensor in tensors_in(right):

@@ -156,6 +156,10 @@ class Run:
         self.backwards: list[tuple[Place, tuple[tuple[int, int], ...]]] = []
         self.leaves: list[Tensor] = []
         self.frames: list[Frame] = []
+        self.suspended: list[Frame] = []
+        """Of generators that wait for their next turn, if there is one."""
+        self.pending: list[tuple[int, list[Value]]] = []
+        """Values of expressions that are not evaluated to the end, each with the number of frames around it."""
         self.step_site: Place | None = None
         self.optimizers: list[Instance] = []
         self.devices: set[str] = set()
@@ -242,6 +246,11 @@ class Run:
             made.memory.shared = True
         made.inference = self.modes.inference
         return made
+
+    def pend(self, values: list[Value]) -> int:
+        """Values that an expression holds while the rest of it is evaluated; where to cut `pending` off behind it."""
+        self.pending.append((len(self.frames), values))
+        return len(self.pending) - 1
 
     def loop(self, place: Place, kind: str) -> Loop:
         """A new loop, not yet entered."""

@@ -303,6 +303,12 @@ def _number(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) ->
     return total if total is not None else Sym((name, owner.number), "int")
 
 
+def _bytes(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    """The memory itself, or where it is."""
+    owner.memory.held = True
+    return Sym((call.name, owner.number), "int" if call.name == "data_ptr" else "any")
+
+
 def _hook(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
     from gradguard.tape.lib import hooks
 
@@ -417,7 +423,9 @@ _METHODS: dict[str, Handler] = {
     "numel": _number,
     "nelement": _number,
     "element_size": _number,
-    "data_ptr": _number,
+    "data_ptr": _bytes,
+    "untyped_storage": _bytes,
+    "storage": _bytes,
     "stride": _number,
     "is_contiguous": _number,
     "get_device": _number,

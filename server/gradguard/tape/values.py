@@ -98,6 +98,8 @@ class FunctionV:
     kind: str = "function"
     """`function`, `staticmethod`, `classmethod`, `property`, `cached_property`, `contextmanager`."""
     compiled: bool = False
+    kept: bool = False
+    """What it returns is remembered, and returned again (`functools.cache`)."""
     attributes: dict[str, Value] = field(default_factory=dict)
 
 
@@ -221,6 +223,10 @@ class IteratorV:
     data: bool = False
     kind: str = ""
     length: int | None = None
+    over: tuple[Value, ...] = ()
+    """What its items are drawn from."""
+    frame: Frame | None = None
+    """Of a generator function: what it will run on."""
 
 
 @dataclass(slots=True, eq=False)

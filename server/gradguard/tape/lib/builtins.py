@@ -12,6 +12,7 @@ from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.instances import instance_of
 from gradguard.tape.iteration import MAX_RANGE, UNKNOWN_ITEMS, iterate
+from gradguard.tape.lib import others
 from gradguard.tape.library import external_function
 from gradguard.tape.run import Run
 from gradguard.tape.special import call_special
@@ -87,7 +88,9 @@ def _enumerate(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         else indices(run, start)
     )
     pairs = (TupleV((number, item)) for number, item in zip(numbers, source.source, strict=False))
-    return IteratorV(pairs, exact=source.exact, data=source.data, kind=source.kind, length=source.length)
+    return IteratorV(
+        pairs, source.exact, data=source.data, kind=source.kind, length=source.length, over=(source,)
+    )
 
 
 @external_function("builtins.zip", "itertools.zip_longest")
@@ -96,7 +99,8 @@ def _zip(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     rows = (TupleV(row) for row in zip(*[s.source for s in sources], strict=False))
     kind = next((s.kind for s in sources if s.kind), "")
     lengths = [s.length for s in sources if s.length is not None]
-    return IteratorV(rows, exact=all(s.exact for s in sources), kind=kind, length=min(lengths, default=None))
+    exact = all(s.exact for s in sources)
+    return IteratorV(rows, exact, kind=kind, length=min(lengths, default=None), over=tuple(sources))
 
 
 @external_function("builtins.map", "builtins.filter")
@@ -106,7 +110,7 @@ def _map(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     sources = [iterate(run, frame, value, node) for value in call.args[1:]]
     function = call.args[0] if call.args else None
     if call.name == "filter":
-        return IteratorV(sources[0].source if sources else iter(()), exact=False)
+        return IteratorV(sources[0].source if sources else iter(()), exact=False, over=tuple(sources))
 
     def results() -> Iterator[Value]:
         for row in zip(*[s.source for s in sources], strict=False):
@@ -114,14 +118,14 @@ def _map(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
                 run, frame, function, Call(list(row), {}, call.place, [None] * len(row), {}), node
             )
 
-    return IteratorV(results(), exact=all(s.exact for s in sources))
+    return IteratorV(results(), exact=all(s.exact for s in sources), over=(function, *sources))
 
 
 @external_function("builtins.reversed")
 def _reversed(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     source = iterate(run, frame, call.get(0, "sequence"), node)
-    items = list(take(source))
-    return IteratorV(iter(items[::-1]), exact=source.exact, length=source.length)
+    items = drawn(run, source)
+    return IteratorV(iter(items[::-1]), exact=source.exact, length=source.length, over=(source,))
 
 
 def take(source: IteratorV) -> Iterator[Value]:
@@ -132,10 +136,19 @@ def take(source: IteratorV) -> Iterator[Value]:
         yield item
 
 
+def drawn(run: Run, source: IteratorV) -> list[Value]:
+    """The same in a list, which holds the first items while later ones are made."""
+    items: list[Value] = []
+    mark = run.pend(items)
+    items.extend(take(source))
+    del run.pending[mark:]
+    return items
+
+
 @external_function("builtins.sorted")
 def _sorted(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     source = iterate(run, frame, call.get(0, "iterable"), node)
-    items = list(take(source))
+    items = drawn(run, source)
     tensors = [t for t in map(held, items) if isinstance(t, Tensor)]
     if tensors and "key" not in call.kwargs:
         reads.host_read(run, frame, node, "sorted", tensors[0], implicit=True)
@@ -170,7 +183,7 @@ def _list(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     is_open = False
     if call.args:
         source = iterate(run, frame, call.args[0], node)
-        items = list(take(source))
+        items = drawn(run, source)
         is_open = not source.exact
         if isinstance(call.args[0], ListV) and call.args[0].kind == "parameters":
             return ListV(items, open=is_open, made=call.place, kind="parameters")
@@ -197,7 +210,7 @@ def _dict(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
             made.open = call.args[0].open
         else:
             source = iterate(run, frame, call.args[0], node)
-            for item in take(source):
+            for item in drawn(run, source):
                 if isinstance(item, (TupleV, ListV)) and len(item.items) == 2:
                     dict_set(made, item.items[0], item.items[1])
             made.open = not source.exact
@@ -256,7 +269,7 @@ def _extreme(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         exact = True
     else:
         source = iterate(run, frame, call.get(0, "iterable"), node)
-        items = list(take(source))
+        items = drawn(run, source)
         exact = source.exact
     tensors = [t for t in map(held, items) if isinstance(t, Tensor)]
     if tensors:
@@ -407,4 +420,13 @@ def _type(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     "builtins.id", "builtins.hash", "builtins.ord", "builtins.callable", "builtins.vars", "builtins.dir"
 )
 def _opaque(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    for tensor in tensors_in(call.get(0, "obj")) if call.name in ("id", "hash") else ():
+        tensor.memory.held = True  # another tensor has another one
     return Sym(("id", *map(key_of, call.args)), "int")
+
+
+@external_function("builtins.globals", "builtins.locals", "builtins.exec", "builtins.eval")
+def _by_name(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    run.notes["by_name"] = True
+    others.escaped(call)
+    return run.fresh()

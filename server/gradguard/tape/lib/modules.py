@@ -12,12 +12,13 @@ from gradguard.tape.calls import call_value
 from gradguard.tape.coerce import constant
 from gradguard.tape.domain import Place, Tensor, either
 from gradguard.tape.frame import Frame
-from gradguard.tape.lib import hooks
+from gradguard.tape.lib import hooks, others
 from gradguard.tape.library import METHODS, MISSING, kind_of, torch_function
 from gradguard.tape.run import ModuleCall, Rewritten, Run
 from gradguard.tape.values import (
     BuiltinMethod,
     DictV,
+    External,
     Instance,
     ListV,
     NativeV,
@@ -145,6 +146,8 @@ def init(run: Run, frame: Frame, made: Instance, call: Call, node: ast.AST) -> N
             if optim.is_optimizer(base.path) or base.path == "torch.optim.Optimizer":
                 optim.fill(run, frame, made, call, node)
                 return
+        elif isinstance(base, External):
+            others.escaped(call)  # as `class Rows(list)` does
 
 
 def super_call(run: Run, frame: Frame, owner: SuperV, name: str, call: Call, node: ast.AST) -> Value:
@@ -222,7 +225,17 @@ def call_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.
         run.module_calls.append(noted)
     if module.hooks:
         result = hooks.after_forward(run, frame, module, call, result, node)
+        if any(kind != "backward" for kind, *_ in module.hooks):
+            _shown_to_hooks(run, first, call, node)
     return result
+
+
+def _shown_to_hooks(run: Run, first: int, call: Call, node: ast.AST) -> None:
+    """What hooks were given cannot be another tensor than the one that the caller has."""
+    for recorded in run.nodes[first:]:
+        for saved in recorded.saved:
+            if saved.expr is node or saved.expr in call.exprs or saved.expr in call.kwexprs.values():
+                saved.expr = None
 
 
 def _note_rewrites(

@@ -37,6 +37,7 @@ def unknown_call(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -
         for value in call.args:
             for tensor in tensors_in(value):
                 reads.to_numpy(run, frame, node, tensor, implicit=True)
+                tensor.memory.held = True  # `numpy.atleast_1d` and its like give views
         return ArrayV(cuts=NO_CUTS.union(*(graphs.cuts_in(value) for value in call.args)))
     if path.endswith((".backward", ".manual_backward")):
         return differentiate(run, call, node)
@@ -49,6 +50,8 @@ def escaped(call: Call) -> None:
     for value in (*call.args, *call.kwargs.values()):
         if isinstance(value, (ListV, Instance)):
             value.escaped = True
+        for tensor in tensors_in(value):
+            tensor.memory.held = True
 
 
 def differentiate(run: Run, call: Call, node: ast.AST) -> Value:

@@ -146,9 +146,13 @@ def _endless(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     if name == "count":
         return IteratorV(indices(run, call.get(0, "start", 0)), exact=False)
     if name == "repeat":
-        return IteratorV(iter([call.get(0, "object")] * UNKNOWN_ITEMS), exact=False)
-    items = list(take(iterate(run, frame, call.get(0, "iterable"), node)))
-    return IteratorV(iter((items * UNKNOWN_ITEMS)[: max(UNKNOWN_ITEMS, len(items))]), exact=False, data=True)
+        items = [call.get(0, "object")]
+    else:
+        items = list(take(iterate(run, frame, call.get(0, "iterable"), node)))
+    for tensor in tensors_in(ListV(items)):
+        tensor.memory.held = True  # it comes again
+    turns = (items * UNKNOWN_ITEMS)[: max(UNKNOWN_ITEMS, len(items))]
+    return IteratorV(iter(turns), exact=False, data=name == "cycle")
 
 
 @external_function("itertools.islice", "tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.trange", "tqdm", "rich.progress.track", "alive_progress.alive_it", "accelerate.skip_first_batches")  # fmt: skip

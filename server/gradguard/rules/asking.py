@@ -1,0 +1,137 @@
+"""Code that a value without a graph would change: it looks for one, hooks into it, or differentiates through it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+
+from gradguard.rules.blocks import function_around
+from gradguard.rules.model import Context
+from gradguard.tape.domain import Place
+
+_TESTED = frozenset({"requires_grad", "is_leaf", "is_grad_enabled", "is_inference_mode_enabled"})
+_HOOKED = frozenset({"register_hook", "retain_grad", "grad_fn"})
+"""What raises, or is None, without a graph."""
+_DIFFERENTIATES = frozenset({"backward", "grad"})
+
+
+def asks(context: Context) -> bool:
+    """Whether any code goes another way where nothing is recorded, or hooks into what is."""
+    return any(_marked(source.tree, "_gradguard_asks", _asks) for source in context.analysis.sources.values())
+
+
+def pads(context: Context) -> bool:
+    """Whether a transformer encoder is given padding: where nothing is recorded it leaves the padded places out."""
+    trees = [source.tree for source in context.analysis.sources.values()]
+    made = any(_marked(tree, "_gradguard_encoders", _makes_encoders) for tree in trees)
+    return made and any(_marked(tree, "_gradguard_pads", _pads) for tree in trees)
+
+
+def differentiated_again(context: Context, place: Place, kept: ast.expr | None) -> bool:
+    """Whether a backward starts from what is read out of `kept` again, as far as its name is seen."""
+    if kept is None:
+        return False
+    tree = context.analysis.sources[place.path].tree
+    scope = (function_around(tree, place.node) or tree) if isinstance(kept, ast.Name) else tree
+    statements = [part for part in ast.walk(scope) if isinstance(part, ast.stmt)]
+    reached = {ast.unparse(kept)}
+    before = -1
+    while len(reached) > before:
+        before = len(reached)
+        for statement in statements:
+            if any(_reads(value, reached) for value in _values(statement)):
+                reached.update(_bound(statement))
+    return any(
+        isinstance(part, ast.Call)
+        and ast.unparse(part.func).rpartition(".")[2] in _DIFFERENTIATES
+        and _reads(part, reached)
+        for part in ast.walk(scope)
+    )
+
+
+def keeper(statement: ast.stmt | None) -> ast.expr | None:
+    """What a statement puts something into: `acts` of `acts.append(h)` and of `acts[i] = h`, `self.h`."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        func = statement.value.func
+        return func.value if isinstance(func, ast.Attribute) else None
+    if isinstance(statement, (ast.AugAssign, ast.AnnAssign)):
+        target: ast.expr = statement.target
+    elif isinstance(statement, ast.Assign):
+        target = statement.targets[0]
+    else:
+        return None
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return target
+
+
+def _values(statement: ast.stmt) -> Iterator[ast.expr]:
+    if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and statement.value is not None:
+        yield statement.value
+    elif isinstance(statement, (ast.For, ast.AsyncFor)):
+        yield statement.iter
+
+
+def _bound(statement: ast.stmt) -> Iterator[str]:
+    targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+    for target in targets:
+        for part in ast.walk(target) if target is not None else ():
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                yield part.id
+
+
+def _reads(node: ast.expr, names: Iterable[str]) -> bool:
+    """Whether an expression looks at one of these, other than for a number or a length."""
+    waiting: list[ast.AST] = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, ast.Call) and ast.unparse(part.func).rpartition(".")[2] in _NUMBERS:
+            continue
+        if isinstance(part, (ast.Name, ast.Attribute)) and isinstance(part.ctx, ast.Load):
+            if ast.unparse(part) in names:
+                return True
+        waiting.extend(ast.iter_child_nodes(part))
+    return False
+
+
+_NUMBERS = frozenset({"item", "tolist", "detach", "float", "int", "bool", "len", "print", "append"})
+
+
+def _marked(tree: ast.Module, name: str, ask: Callable[[ast.Module], bool]) -> bool:
+    """The answer for a tree, which is remembered on it."""
+    known: bool | None = getattr(tree, name, None)
+    if known is None:
+        known = ask(tree)
+        setattr(tree, name, known)
+    return known
+
+
+def _asks(tree: ast.Module) -> bool:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in _HOOKED:
+            return True
+        test = node.test if isinstance(node, (ast.If, ast.IfExp, ast.While)) else None
+        if test is not None and any(getattr(part, "attr", "") in _TESTED for part in ast.walk(test)):
+            return True
+    return False
+
+
+def _makes_encoders(tree: ast.Module) -> bool:
+    return any(
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func).rpartition(".")[2] in ("Transformer", "TransformerEncoder")
+        and not any(
+            keyword.arg == "enable_nested_tensor" and _is_false(keyword.value) for keyword in node.keywords
+        )
+        for node in ast.walk(tree)
+    )
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
+
+
+def _pads(tree: ast.Module) -> bool:
+    return any(
+        isinstance(node, ast.keyword) and "key_padding_mask" in (node.arg or "") for node in ast.walk(tree)
+    )
