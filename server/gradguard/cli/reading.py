@@ -48,7 +48,8 @@ def replace_file(path: Path, data: bytes) -> None:
     """Put bytes in the place of a file at once: a reader sees the old or the new, never a part.
 
     Keeps mode and owner, and follows a symbolic link to the file it names. Raises OSError, also for a file that
-    is not to be written: its folder would let another take its place.
+    is not to be written: its folder would let another take its place. Other hard links keep the old bytes, as
+    what takes a file's place at once is another file.
     """
     target = path.resolve()
     known = target.stat() if target.exists() else None

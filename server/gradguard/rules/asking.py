@@ -70,9 +70,14 @@ def _values(statement: ast.stmt) -> Iterator[ast.expr]:
         yield statement.value
     elif isinstance(statement, (ast.For, ast.AsyncFor)):
         yield statement.iter
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        yield from statement.value.args
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:
+    if isinstance(statement, ast.Expr):
+        into = keeper(statement)
+        yield from [ast.unparse(into)] if into is not None else []
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
     for target in targets:
         for part in ast.walk(target) if target is not None else ():
@@ -94,7 +99,7 @@ def _reads(node: ast.expr, names: Iterable[str]) -> bool:
     return False
 
 
-_NUMBERS = frozenset({"item", "tolist", "detach", "float", "int", "bool", "len", "print", "append"})
+_NUMBERS = frozenset({"item", "tolist", "detach", "float", "int", "bool", "len", "print"})
 
 
 def _marked(tree: ast.Module, name: str, ask: Callable[[ast.Module], bool]) -> bool:
