@@ -306,9 +306,7 @@ def _save(run: Run, node: Node, form: Form, planned: Plan, bound: Bound) -> None
             w.role == saved.role and not w.counted and holds(run, w.when, bound) is not False
             for w in form.writes
         )
-        base = saved.role.partition("[")[0]
-        several = isinstance(bound.values.get(base), (ListV, TupleV, DictV))
-        expr = None if several else bound.exprs.get(base)
+        expr = _spelled(bound, saved.role)
         roles = askers if node.composite and len(node.edges) > 1 else frozenset()
         serves = tuple(tensor for role in roles for tensor in bound.tensors(role))
         for tensor in bound.tensors(saved.role):
@@ -326,6 +324,13 @@ def _save(run: Run, node: Node, form: Form, planned: Plan, bound: Bound) -> None
             )
 
 
+def _spelled(bound: Bound, role: str) -> ast.AST | None:
+    """The expression that is the tensor in a role; None where it holds several."""
+    name = role.partition("[")[0]
+    several = isinstance(bound.values.get(name), (ListV, TupleV, DictV))
+    return None if several else bound.exprs.get(name)
+
+
 def _save_elements(run: Run, node: Node, saved: Saved, bound: Bound) -> None:
     """Keep those of a list that the other tensors of the list ask for."""
     value = bound.values.get(saved.role)
@@ -341,7 +346,7 @@ def _save_elements(run: Run, node: Node, saved: Saved, bound: Bound) -> None:
                 tensor,
                 certain=kept is True and not run.modes.autocast,
                 why=saved.why,
-                expr=bound.exprs.get(saved.role),
+                expr=_spelled(bound, saved.role),
                 serves=tuple(other for one in beside for other in tensors_in(one)) if node.composite else (),
                 likely=kept is True or not any(unknown(one) for one in beside),
             )
