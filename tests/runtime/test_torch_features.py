@@ -167,6 +167,50 @@ slow = net.train()(x)
 slow.sum().backward()
 grad = net.layers[0].linear1.weight.grad
 """,
+    "operators that ask whether somebody stands below": """
+x = torch.rand(5, 5)
+x = x + x.T
+print(torch.linalg.eigvalsh(x).tolist(), torch.linalg.svdvals(x).tolist(), torch.linalg.cond(x).item())
+print(torch.linalg.matrix_norm(x, "nuc").item(), torch.fft.hfftn(x, (5, 6)).tolist())
+try:
+    x.reshape(7)
+except RuntimeError as error:
+    print(error)
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+print(_get_current_dispatch_mode())
+""",
+    "tensors of other types": """
+import copy
+class Marked(torch.Tensor):
+    pass
+class Weight(nn.Parameter):
+    pass
+x = torch.rand(3)
+for made in (Marked([1.0, 2.0]), Marked(x), Marked(2, 3).zero_(), x.as_subclass(Marked), Weight(x), nn.Buffer(x)):
+    print(type(made), type(made * 2), made.tolist())
+print(type(copy.deepcopy(Weight(x))), type(torch.Tensor([1.0])), torch.Tensor(x).tolist())
+w = Weight(torch.rand(3))
+(w * 2).sum().backward()
+grad = w.grad
+""",
+    "tensors without values": """
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+with FakeTensorMode() as fake:
+    known = fake.from_tensor(torch.rand(3, 4))
+    print((known @ torch.rand(4, 5)).shape, type(known))
+print(make_fx(lambda a: (a * 2).sin(), tracing_mode="fake")(torch.rand(3)).code)
+with torch.device("meta"):
+    print(nn.Linear(3, 4)(torch.rand(2, 3)).shape)
+""",
+    "operators of higher order": """
+x = torch.rand(3, requires_grad=True)
+y = torch.cond(x.sum() > 0, lambda a: a.sin(), lambda a: a.cos(), (x,))
+y.sum().backward()
+grad = x.grad
+from torch.func import grad as derivative, vmap
+print(vmap(derivative(lambda a: (a ** 2).sum()))(torch.rand(2, 3)).tolist())
+""",
     "user dispatch mode": """
 from torch.utils._python_dispatch import TorchDispatchMode
 class Count(TorchDispatchMode):
@@ -177,6 +221,23 @@ class Count(TorchDispatchMode):
 x = torch.rand(3, requires_grad=True)
 with Count():
     (x * x).sum().backward()
+print(Count.n)
+class Inner(Count):
+    pass
+class Wrapped(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+    def __init__(self, inner):
+        self.inner = inner
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        plain = [a.inner if isinstance(a, cls) else a for a in args]
+        return cls(func(*plain, **(kwargs or {})))
+with Count(), Inner():
+    print(type(Wrapped(torch.ones(3)) * 2))
+with torch._C._DisableTorchDispatch():
+    print(type(torch.Tensor.detach(Wrapped(torch.ones(3)))))
 print(Count.n)
 from torch.utils.flop_counter import FlopCounterMode
 with FlopCounterMode(display=False) as flops:

@@ -6,10 +6,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradguard.findings import Severity
 from gradguard.runtime.frames import Place
+from gradguard.runtime.level import level_for
 from gradguard.runtime.plans import Plan
 from gradguard.runtime.tape import Write, storage_of
 from gradguard.runtime.writers import FunctionCtx, argument_names, locals_of
@@ -29,8 +29,8 @@ class Functions:
     def owners_when_unshared(self) -> int:
         """How many owners the target of an in-place op has in a hook when no other branch shares the gradient."""
         if not self.unshared:
-            counter = _CountOwners()
-            with self.session.silenced(), torch.enable_grad(), counter:
+            counter = _CountOwners(self.session)
+            with self.session.silenced(), torch.enable_grad(), level_for(counter):
                 hidden = torch.zeros(1, requires_grad=True) * 1
                 hidden.register_hook(lambda grad: grad.mul_(1))
                 torch.autograd.backward((hidden * 3).sum())
@@ -120,13 +120,15 @@ class Functions:
                 )
 
 
-class _CountOwners(TorchDispatchMode):  # type: ignore[misc]
-    owners = 0
+class _CountOwners:
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.owners = 0
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def see(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         if func._schema.name == "aten::mul_":
             self.owners = args[0]._use_count()
-        return func(*args, **(kwargs or {}))
+        return func._op(*args, **kwargs)
 
 
 def _tensors(value: Any) -> list[Any]:

@@ -12,12 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gradguard.runtime.level import KEY, compile_alike, unseen
 from gradguard.runtime.tape import Saved, storage_of
 
 if TYPE_CHECKING:
     from gradguard.runtime.session import Session
 
 MISSING = object()
+# One wrapper each for all sessions: torch.compile knows them one by one.
+MAKERS = {
+    name: (getattr(torch.Tensor, name), unseen(getattr(torch.Tensor, name)))
+    for name in ("_make_subclass", "as_subclass", "__new__")
+}
 # Nodes that torch.compile makes: what they run is not the user's code.
 COMPILED = "CompiledFunction"
 
@@ -30,6 +36,7 @@ class Patches:
         self._before: list[tuple[str, Any, Any]] = []
         self._apply: Any = None
         self._backward: Any = None
+        self._keys: Any = None
 
     def install(self) -> None:
         self._wrap("numpy", self._numpy)
@@ -39,8 +46,13 @@ class Patches:
         self._wrap_hooks("register_post_accumulate_grad_hook")
         self._wrap_apply()
         self._wrap_backward()
+        self._wrap_makers()
+        self._wrap_keys()
 
     def remove(self) -> None:
+        if self._keys is not None:
+            torch._ops._compute_keyset = self._keys
+            self._keys = None
         if self._backward is not None:
             torch.autograd.function.BackwardCFunction.apply = self._backward
             self._backward = None
@@ -56,6 +68,9 @@ class Patches:
             else:
                 setattr(torch.Tensor, name, own)
         self._before.clear()
+        for makers in MAKERS.values():
+            with self.session.looking():
+                compile_alike(*makers)
 
     def _replace(self, name: str, wrapper: Any) -> None:
         self._before.append((name, torch.Tensor.__dict__.get(name, MISSING), wrapper))
@@ -139,6 +154,22 @@ class Patches:
             return result
 
         torch.autograd.Function.apply = classmethod(apply)
+
+    def _wrap_makers(self) -> None:
+        """Tensors of other types are made of results that Python has not seen."""
+        for name, (original, wrapper) in MAKERS.items():
+            self._replace(name, wrapper if name == "as_subclass" else staticmethod(wrapper))
+            with self.session.looking():
+                compile_alike(original, wrapper)
+
+    def _wrap_keys(self) -> None:
+        """Operators of higher order look for their kernels themselves, and know of no fallbacks."""
+        original = self._keys = torch._ops._compute_keyset
+
+        def compute(args: Any, kwargs: Any, non_fallthrough_keys: Any) -> Any:
+            return original(args, kwargs, non_fallthrough_keys.remove(KEY))
+
+        torch._ops._compute_keyset = compute
 
     def _numpy(self, tensor: Any) -> None:
         self.session.watch().settle()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -31,8 +30,8 @@ STATISTICS = {
 class Plan:
     """positions: arguments that are tensors. lists: arguments that are lists of tensors. writes: positions written.
 
-    written_names: keyword arguments written (`out=`). uncounted: below a dispatch mode torch forgets to raise the
-    version of what the op writes.
+    written_names: keyword arguments written (`out=`). foreach_write: it writes a list of tensors, whose versions torch
+    forgets to raise below a dispatch mode. composite: it is only made of others.
     """
 
     name: str
@@ -45,8 +44,9 @@ class Plan:
     statistics: tuple[int, int, int] | None
     drops: bool
     lifts: bool
-    uncounted: bool
+    foreach_write: bool
     copies: bool
+    composite: bool
 
 
 def plan_for(func: Any) -> Plan:
@@ -80,14 +80,13 @@ def plan_for(func: Any) -> Plan:
         name in ("lift_fresh", "lift_fresh_copy"),
         name.startswith("_foreach_") and bool(writes),
         name in ("_to_copy", "copy_"),
+        _is_composite(func.name()),
     )
 
 
-@lru_cache(maxsize=4096)
-def is_composite(func: Any) -> bool:
-    """Whether an operator is only made of others: torch makes none of its views and counts none of its writes itself."""
+def _is_composite(name: str) -> bool:
+    """Whether torch makes none of the operator's views and counts none of its writes itself."""
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-    name = func.name()
     return has_kernel(name, "CompositeImplicitAutograd") and not has_kernel(name, "ADInplaceOrView")
 
 

@@ -32,7 +32,7 @@ REPEATED = {"<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"}
 # Files between an operator and the code that called it, and those of torch's functions that are written in Python.
 BETWEEN = tuple(
     os.path.join(*path)
-    for path in (("gradguard", "runtime", "watch.py"), ("gradguard", "runtime", "patches.py"), ("torch", "_compile.py"), ("torch", "_ops.py"),
+    for path in (("gradguard", "runtime", "watch.py"), ("gradguard", "runtime", "level.py"), ("gradguard", "runtime", "patches.py"), ("torch", "_compile.py"), ("torch", "_ops.py"),
                  ("torch", "_dynamo", "eval_frame.py"), ("torch", "_tensor.py"), ("torch", "_tensor_str.py"), ("torch", "functional.py"),
                  ("torch", "_jit_internal.py"), ("torch", "nn", "functional.py"))
 )  # fmt: skip

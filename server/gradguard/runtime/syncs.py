@@ -7,7 +7,6 @@ set, until the program sets it. Once the program sets the mode itself it has it 
 
 from __future__ import annotations
 
-import inspect
 import sys
 import warnings
 from collections.abc import Callable
@@ -25,7 +24,7 @@ MESSAGE = "called a synchronizing CUDA operation"
 NOTICE = "Synchronization debug mode is a prototype"
 OURS = f"{MESSAGE}|{NOTICE}"
 FILTERING = ("filterwarnings", "simplefilter", "resetwarnings")
-DISPATCH = inspect.unwrap(Watch.__torch_dispatch__).__code__
+DISPATCH = Watch.see.__code__
 
 
 class Syncs:

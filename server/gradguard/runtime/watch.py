@@ -1,8 +1,7 @@
-"""The dispatch mode that sees every operator of the watched code.
+"""Sees every operator of the watched code.
 
-It runs below autograd, so grad mode, version counters and saved tensors are what they would be without it. It
-keeps no tensor: results are remembered weakly until the next operator, when autograd has given them their node. The one
-thing that shows: below a mode torch makes the view of a `reshape` by `view`, and names that in its errors.
+It stands below autograd, so grad mode, version counters and saved tensors are what they would be without it. It
+keeps no tensor: results are remembered weakly until the next operator, when autograd has given them their node.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 
 from gradguard.runtime import plans
 from gradguard.runtime.frames import Site
 from gradguard.runtime.hidden import Hidden, hidden_by
-from gradguard.runtime.plans import Plan, is_composite, plan_for
+from gradguard.runtime.level import level_for, skip_compiling
+from gradguard.runtime.plans import Plan, plan_for
 from gradguard.runtime.tape import node_of, storage_of
 
 if TYPE_CHECKING:
@@ -30,12 +29,8 @@ _top_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 _is_grad_enabled = torch.is_grad_enabled
 _increment_version = torch.autograd.graph.increment_version
 Tensor = torch.Tensor
-_is_inference = torch.is_inference_mode_enabled
-COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
-VIEWS = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
 DETACH = torch.ops.aten.detach.default
-_eval_frame = torch._C._dynamo.eval_frame
-CAN_SKIP = hasattr(_eval_frame, "set_code_exec_strategy")
+_compiling = torch._guards._TLS
 
 
 def saved_tensor_hooks_on() -> bool:
@@ -43,28 +38,16 @@ def saved_tensor_hooks_on() -> bool:
     return _top_hooks(False) is not None
 
 
-class Watch(TorchDispatchMode):  # type: ignore[misc]
-    """One thread's eyes. `on` tells whether it is on this thread's mode stack.
+class Watch:
+    """One thread's eyes. `on` tells whether they are open.
 
     silent: the monitor itself is computing. depth: runs of the engine under way in this thread. engine_watched: whether
     the code that called them is watched. steps: optimizer steps under way.
     """
 
-    supports_higher_order_operators = True
-
-    @classmethod
-    def ignore_compile_internals(cls) -> bool:
-        # Compiled regions must be compiled as if nobody watched.
-        return True
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # Torch would put a wrapper around the dispatch that loads its compiler, and costs more than some operators do.
-        return not CAN_SKIP
-
     def __init__(self, session: Session) -> None:
-        super().__init__()
         self.session = session
+        self.level = level_for(self)
         self.on = False
         self.silent = False
         self.depth = 0
@@ -77,7 +60,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
 
     def start(self) -> None:
         if not self.on:
-            self.__enter__()
+            self.level.enter()
             self.on = True
 
     def stop(self) -> bool:
@@ -85,11 +68,8 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
         if not self.on:
             return False
         self.settle()
-        if _get_current_dispatch_mode() is not self:
-            return False
-        self.__exit__(None, None, None)
-        self.on = False
-        return True
+        self.on = not self.level.leave()
+        return not self.on
 
     def settle(self) -> None:
         """Gives the last results their records."""
@@ -99,13 +79,13 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
             except Exception as error:
                 self.session.trouble(error)
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def see(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Runs an operator that the level has met."""
         session = self.session
-        if session.closed or self.silent:
-            return func(*args, **(kwargs or {}))
+        run = func._op
+        if self.silent or getattr(_compiling, "compile_context", None) is not None:
+            return run(*args, **kwargs)
         plan = self.plans.get(func)
-        if _is_inference() and is_composite(func):
-            return self._parts(func, args, kwargs or {})
         note: tuple[Site, bool] | None = None
         began = perf_counter()
         try:
@@ -114,32 +94,26 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
                 self._flush()
             if plan is None:
                 plan = self.plans[func] = plan_for(func)
-            session.operators += 1
-            note = self._before(plan, args, kwargs or {})
+            if not plan.composite:
+                session.operators += 1
+                note = self._before(plan, args, kwargs)
         except Exception as error:
             session.trouble(error)
         session.seconds += perf_counter() - began
-        result = func(*args, **(kwargs or {}))
-        if plan is not None and plan.uncounted:
+        if plan is not None and plan.composite:
+            # With no kernel of autograd above, as in inference mode, it comes here whole.
+            return self.level.run_parts(func, args, kwargs)
+        result = run(*args, **kwargs)
+        if plan is not None and plan.foreach_write and not self.level.counts_writes:
             _increment_version([t for t in args[0] if not t.is_inference()])
         if note is not None and plan is not None:
-            self._after(plan, note, func, args, kwargs or {}, result)
+            self._after(plan, note, func, args, kwargs, result)
         return result
-
-    def _parts(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Runs a composite operator as torch does without a mode: each part is dispatched from the top.
-
-        In inference mode it comes here whole, from above the place where views are made and writes are counted.
-        """
-        included = torch._C._dispatch_tls_local_include_set()
-        excluded = torch._C._dispatch_tls_local_exclude_set() - VIEWS
-        with torch._C._ForceDispatchKeyGuard(included, excluded), self:
-            return func._op_dk(COMPOSITE, *args, **kwargs)
 
     def _before(self, plan: Plan, args: Any, kwargs: dict[str, Any]) -> tuple[Site, bool] | None:
         """Looks at an operator before it runs. Returns its site if autograd will record it."""
         session = self.session
-        frame = sys._getframe(2)
+        frame = sys._getframe(3)
         if (
             plan.reads_host
             or (plan.masked and plans.masks_read(plan, args))
@@ -250,9 +224,4 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
                 session.silent_writes.before_write(entry, target)
 
 
-if CAN_SKIP:
-    # What that wrapper is for: no part of the dispatch is ever compiled.
-    skip = _eval_frame._FrameAction.SKIP
-    _eval_frame.set_code_exec_strategy(
-        Watch.__torch_dispatch__.__code__, _eval_frame._FrameExecStrategy(skip, skip)
-    )
+skip_compiling(Watch.see)
