@@ -198,7 +198,8 @@ _CPP_DEFAULTS = {
     "{}": "None",
     "true": "True",
     "false": "False",
-    "at::Reduction::Mean": "1",
+    # The schema means 1; the argument parser of Python does not know the word and takes 0.
+    "at::Reduction::Mean": "0",
     "c10::MemoryFormat::Contiguous": "None",
 }
 
