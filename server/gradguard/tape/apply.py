@@ -544,7 +544,9 @@ def _result(
         if role in ("result", "result0")
         else None
     )
-    layout.fresh(made, shape, tensors)
+    layout.fresh(made, shape, tensors, op)
+    if bound.values.get("memory_format") is not None:
+        made.contiguous = made.strides = None
     if (role in form.scattered or op.name.startswith(_BY_COLUMNS)) and shape != ():
         made.contiguous, made.strides = None, None
     if len(tensors) == 1 and op.name.rpartition(".")[2] in _COPIES:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from gradguard.ops.model import Op
 from gradguard.tape import strides
 from gradguard.tape.domain import Tensor, Tri
-from gradguard.tape.sizes import known
+from gradguard.tape.plan import short
+from gradguard.tape.sizes import known, pointwise
 from gradguard.tape.strides import Shape
 from gradguard.tape.values import ListV, TupleV, Value
 
@@ -23,20 +25,40 @@ def lay_out(made: Tensor, shape: tuple[object, ...] | None, steps: Shape | None)
         made.strides = None
 
 
-def fresh(made: Tensor, shape: tuple[object, ...] | None, tensors: list[Tensor]) -> None:
+ROW_BY_ROW = frozenset({"contiguous", "flatten", "ravel", "reshape"})
+"""Ops whose copies lie row by row, however their argument lies."""
+
+KEEPS_ORDER = frozenset({"clone", "flip"})
+"""Ops besides those that work element by element whose results lie as their argument does."""
+
+_RELAID = frozenset({"bernoulli", "masked_fill", "resize_as", "where"})
+"""Element by element, and yet row by row of an argument that lies otherwise."""
+
+
+def keeps_order(op: Op) -> bool:
+    """Whether the result of an op on one dense tensor has its strides."""
+    name = short(op.name)
+    return name in KEEPS_ORDER or (pointwise(op) and name not in _RELAID)
+
+
+def fresh(
+    made: Tensor, shape: tuple[object, ...] | None, tensors: list[Tensor], op: Op | None = None
+) -> None:
     """A result with memory of its own.
 
-    Ops on contiguous tensors give contiguous ones; an op on one dense permuted tensor keeps its strides.
+    Ops on contiguous tensors give contiguous ones; some on one dense permuted tensor keep its strides.
     """
     made.shape = shape
     sizes = known(made)
-    if all(t.contiguous is True for t in tensors):
+    if all(t.contiguous is True for t in tensors) or (op is not None and _rows_only(op, tensors)):
         made.contiguous = True
         made.strides = strides.contiguous_strides(sizes) if sizes is not None else None
         return
     made.contiguous = None
     if (
         len(tensors) == 1
+        and op is not None
+        and keeps_order(op)
         and tensors[0].strides is not None
         and sizes is not None
         and sizes == known(tensors[0])
@@ -46,6 +68,10 @@ def fresh(made: Tensor, shape: tuple[object, ...] | None, tensors: list[Tensor])
         dense = strides.contiguous_strides(tuple(sizes[i] for i in order))
         if dense == tuple(steps[i] for i in order):
             lay_out(made, sizes, steps)
+
+
+def _rows_only(op: Op, tensors: list[Tensor]) -> bool:
+    return len(tensors) == 1 and short(op.name) in ROW_BY_ROW
 
 
 def view(op: str, made: Tensor, values: Values, source: Tensor) -> None:

@@ -385,6 +385,8 @@ def _to(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Val
             made.node = machine.record(run, name, call.place, (owner,), certain=needs is True)
             made.requires_grad, made.leaf = needs, False if needs else None
     made.shape, made.strides, made.contiguous = owner.shape, owner.strides, owner.contiguous
+    if values.get("memory_format") is not None:
+        made.contiguous = made.strides = None
     if owner.expanded is not False:
         # A copy of overlapping memory lies row by row.
         made.strides, made.expanded = None, None if made.base is not None else False
