@@ -100,7 +100,7 @@ def test_a_condition_that_only_the_samples_bear_out_is_noticed(
     assert not _checked(op).wrong
     saves = tuple(replace(s, when=when) if s.role == role else s for s in op.forms[0].saves)
     wrong = replace(op, forms=(replace(op.forms[0], saves=saves), *op.forms[1:]))
-    found = [check_op(wrong, generate.callables()[name], random.Random(seed), 8).wrong for seed in range(4)]
+    found = [check_op(wrong, generate.callables()[name], random.Random(seed), 8).wrong for seed in range(12)]
     assert any(f"saves {role}" in text for texts in found for text in texts), found
 
 

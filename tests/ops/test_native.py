@@ -73,7 +73,7 @@ def test_a_node_without_a_formula_is_told() -> None:
 @pytest.mark.parametrize(
     ("text", "python"),
     [("nullptr", "None"), ("true", "True"), ("{0,1}", "[0, 1]"), ("1e-05", "1e-05"), ('"none"', "'none'"),
-     ("at::Reduction::Mean", "1"), ("::std::nullopt", "None"), ("c10::Whatever", "None")],
+     ("at::Reduction::Mean", "0"), ("::std::nullopt", "None"), ("c10::Whatever", "None")],
 )  # fmt: skip
 def test_defaults_are_python(text: str, python: str) -> None:
     assert python_default(text) == python
