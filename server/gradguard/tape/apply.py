@@ -7,16 +7,16 @@ write, give the written tensor its history, make results, save results.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from gradguard.ops.model import Alias, AliasKind, Form, Kind, Op, Saved
-from gradguard.tape import graphs, holders, layout, machine, shapes, sizes
+from gradguard.ops.model import AliasKind, Form, Kind, Op, Saved
+from gradguard.tape import graphs, holders, layout, machine, sizes
 from gradguard.tape.binding import Bound, by_element, gradients, holds, others, rule_out, unknown
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Cut, Node, Place, Tensor, Tri, both, either
 from gradguard.tape.events import InputRewritten, WriteFact
 from gradguard.tape.overlap import NO_SHARING, Operands, asks, clashes
 from gradguard.tape.plan import Plan, plan, short
+from gradguard.tape.results import results
 from gradguard.tape.run import Run
 from gradguard.tape.values import ArrayV, DictV, ListV, Sym, TupleV, Value, tensors_in
 
@@ -137,7 +137,7 @@ def apply(
         )
         if w.counted and w.role in returned:
             machine.rebase(run, tensor, node)
-    result = _results(run, op, form, bound, place, node, needs, name)
+    result = results(run, op, form, bound, place, node, needs, name)
     if cuts:
         written = {tensor.number for tensor, _, _ in targets}
         for tensor in tensors_in(result):
@@ -374,182 +374,3 @@ def _result_role(form: Form, role: str, result: Value) -> list[Tensor]:
         if role in form.results and form.results.index(role) < len(result.items):
             return tensors_in(result.items[form.results.index(role)])
     return []
-
-
-def _results(
-    run: Run, op: Op, form: Form, bound: Bound, place: Place, node: Node | None, needs: Tri, name: str
-) -> Value:
-    if not form.results:
-        return None
-    if form.list_result:
-        count = shapes.list_length(op.name, bound.values)
-        alias = form.aliases[0] if form.aliases else None
-        if alias is not None and len(bound.tensors(alias.of)) > 1:
-            return TupleV(tuple(_of_each(run, op, form, bound, place, node, needs, name, alias.of)))
-        made = tuple(
-            _result(run, op, form, "result", bound, place, node, needs, name, alias, index=index)
-            for index in range(count or 3)
-        )
-        return TupleV(made, open=count is None)
-    if not form.aliases:
-        made = tuple(
-            _result(run, op, form, role, bound, place, node, needs, name, None) for role in form.results
-        )
-        return made[0] if len(made) == 1 else TupleV(made, names=form.field_names)
-    made_all = []
-    for role in form.results:
-        aliases = [alias for alias in form.aliases if alias.result == role]
-        made_all.append(_result_of_aliases(run, op, form, role, bound, place, node, needs, name, aliases))
-    if len(made_all) == 1:
-        return made_all[0]
-    return TupleV(tuple(made_all), names=form.field_names)
-
-
-def _of_each(
-    run: Run,
-    op: Op,
-    form: Form,
-    bound: Bound,
-    place: Place,
-    node: Node | None,
-    needs: Tri,
-    name: str,
-    role: str,
-) -> Iterator[Tensor]:
-    """One result for each tensor of a list (`broadcast_tensors`, `atleast_1d`): itself, or a view of it."""
-    for index, source in enumerate(bound.tensors(role)):
-        same: Tri = False
-        view: Alias | None = None
-        sure = True
-        for alias in form.aliases:
-            shared = holds(run, alias.when, bound, source=source, op=op)
-            if alias.kind is AliasKind.SAME:
-                same = either(same, shared)
-            elif shared is not False and view is None:
-                view, sure = alias, shared is True
-        if same is True:
-            yield source
-            continue
-        yield _result(run, op, form, "result", bound, place, node, needs, name, view, sure=sure, index=index)
-
-
-def _result_of_aliases(
-    run: Run,
-    op: Op,
-    form: Form,
-    role: str,
-    bound: Bound,
-    place: Place,
-    node: Node | None,
-    needs: Tri,
-    name: str,
-    aliases: list[Alias],
-) -> Value:
-    perhaps_itself = False
-    for alias in aliases:
-        sources = bound.tensors(alias.of)
-        if not sources:
-            continue
-        shared = holds(run, alias.when, bound, source=sources[0], op=op)
-        one = len(sources) == 1 and all(a.of == alias.of for a in aliases)
-        if alias.kind is AliasKind.SAME and shared is None and one:
-            # The tensor itself or a view of it: what the next alias says of the memory is true of both.
-            perhaps_itself = True
-            continue
-        if shared is False or (shared is None and len(sources) > 1):
-            # Only one tensor rearranged can be a view (`einsum("ij->ji", x)`); of several, none is.
-            continue
-        if alias.kind is AliasKind.SAME and shared is True:
-            return sources[0]
-        return _result(run, op, form, role, bound, place, node, needs, name, alias, sure=shared is True)
-    if perhaps_itself:
-        return _result(run, op, form, role, bound, place, node, needs, name, aliases[0], sure=False)
-    return _result(run, op, form, role, bound, place, node, needs, name, None)
-
-
-_BY_COLUMNS = (
-    "torch.linalg.", "torch.fft.", "torch.cholesky", "torch.inverse", "torch.pinverse", "torch.qr", "torch.lu", "torch.svd",
-    "torch.geqrf", "torch.orgqr", "torch.ormqr", "torch.triangular_solve", "torch.stft", "torch.rot90", "torch.nonzero", "torch.argwhere",
-    "Tensor.cholesky", "Tensor.inverse", "Tensor.pinverse", "Tensor.qr", "Tensor.lu", "Tensor.svd", "Tensor.geqrf", "Tensor.orgqr",
-    "Tensor.ormqr", "Tensor.triangular_solve", "Tensor.stft", "Tensor.rot90", "Tensor.nonzero", "Tensor.argwhere",
-)  # fmt: skip
-"""Results of these may lie in memory column by column though their arguments lie row by row."""
-
-_COPIES = ("clone", "contiguous", "cpu", "to")
-
-
-def _untracked(run: Run, of: Tensor, place: Place, node: Node | None, needs: Tri) -> Tensor:
-    """`unsafe_split` and its like: the same memory, but to autograd a tensor of its own."""
-    made = run.tensor(place, memory=of.memory)
-    made.dtype, made.device, made.contiguous = of.dtype, of.device, None
-    if needs is not False:
-        made.node, made.requires_grad, made.leaf = node, needs, False if needs else None
-    return made
-
-
-def _result(
-    run: Run,
-    op: Op,
-    form: Form,
-    role: str,
-    bound: Bound,
-    place: Place,
-    node: Node | None,
-    needs: Tri,
-    name: str,
-    alias: Alias | None,
-    *,
-    sure: bool = True,
-    index: int | None = None,
-) -> Tensor:
-    if alias is not None:
-        source = bound.tensors(alias.of)
-        if source:
-            of = source[index] if index is not None and len(source) > 1 else source[0]
-            if name.startswith("unsafe_"):
-                part = _untracked(run, of, place, node, needs)
-                layout.piece(op.name, part, bound.values, of, index or 0)
-                return part
-            if role in form.nondifferentiable and sure:
-                # `view(torch.int32)` is to autograd what `detach()` is: no view, though a write raises the same count.
-                shared = machine.share(run, of, place, name, counter=True)
-                shared.shape = shared.strides = None
-                shapes.result_dtype(op.name, shared, bound.values)
-                return shared
-            view = machine.make_view(run, of, name, place, multi=alias.multi, sure=sure)
-            shapes.result_dtype(op.name, view, bound.values)
-            if len(source) > 1:
-                layout.one_of(op.name, view, source, of, bound.values.get("indexing") or "ij", index or 0)
-            elif index is None:
-                layout.view(op.name, view, bound.values, source[0])
-            else:
-                layout.piece(op.name, view, bound.values, source[0], index)
-            if not sure and view.expanded:
-                # What may be a copy (`expanded.half()`) need not overlap.
-                view.expanded = view.strides = None
-            return view
-    made = run.tensor(place)
-    if role not in form.nondifferentiable and needs is not False:
-        made.requires_grad = needs
-        made.leaf = False if needs else None
-        made.node = node
-        made.likely = node is not None and node.likely
-    tensors: list[Tensor] = []
-    for source_role in plan(form).sources:
-        tensors += bound.tensors(source_role)
-    shapes.like(op.name, made, tensors, differentiable=role not in form.nondifferentiable)
-    shapes.result_dtype(op.name, made, bound.values)
-    shape = (
-        sizes.result_shape(op, form, bound.values, bool(op.inplace_of), bound.module)
-        if role in ("result", "result0")
-        else None
-    )
-    layout.fresh(made, shape, tensors, op)
-    if bound.values.get("memory_format") is not None:
-        made.contiguous = made.strides = None
-    if (role in form.scattered or op.name.startswith(_BY_COLUMNS)) and shape != ():
-        made.contiguous, made.strides = None, None
-    if len(tensors) == 1 and op.name.rpartition(".")[2] in _COPIES:
-        made.copied = tensors[0].elements, len(tensors[0].memory.writes)
-    made.sure = all(t.sure for t in tensors) if tensors else True
-    return made
