@@ -34,6 +34,16 @@ ATOMS = [
     for pattern, template, ending in (
         (rf"({ROLE}(?:(?:, | or ){ROLE})*) requires grad", "{0}의 기울기가 필요", DO),
         (rf"({NAME}) does not require grad", "{0}의 기울기가 ", NEED_NO),
+        (rf"every other tensor of ({NAME}) requires grad", "{0}의 다른 모든 텐서에 기울기가 필요", DO),
+        (rf"another tensor of ({NAME}) requires grad", "{0}의 다른 텐서에 기울기가 필요", DO),
+        (rf"no other tensor of ({NAME}) requires grad", "{0}의 다른 어떤 텐서에도 기울기가 ", NEED_NO),
+        (
+            rf"not every other tensor of ({NAME}) requires grad",
+            "{0}의 다른 텐서 가운데 일부에 기울기가 ",
+            NEED_NO,
+        ),
+        (rf"({NAME}) is of dtype (\w+)", "{0}의 dtype이 `{1}`", BE),
+        (rf"({NAME}) is not of dtype (\w+)", "{0}의 dtype이 `{1}`이(가) ", NOT),
         (rf"({NAME}) has no dimension", "{0}의 차원 수가 0", BE),
         (rf"({NAME}) has a dimension", "{0}에 차원이 ", EXIST),
         (rf"({NAME}) has (\d+) dimensions?", "{0}의 차원 수가 {1}", BE),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from gradguard.ops.conditions import holds
 from gradguard.ops.observe_learn import Example, Facts, agrees, learn
+from gradguard.ops.wording import words
 
 ROLES = ("a", "b", "c")
 
@@ -78,6 +79,12 @@ def test_a_list_requires_grad_where_one_of_its_tensors_does() -> None:
     second = Facts(frozenset({"hx", "hx[1]"}), {}, {})
     assert [second.requires_grad(r) for r in ("hx", "hx[0]", "hx[1]", "x")] == [True, False, True, False]
     assert Facts(frozenset({"hx"}), {}, {}).requires_grad("hx[0]")
+
+
+def test_an_argument_named_as_a_fact_of_tensors_is_an_argument() -> None:
+    assert holds(("dtype=None",), facts(dtype=None).lookup) is True
+    assert holds(("dtype=None",), facts(dtype="given").lookup) is False
+    assert words(("dtype=None",)) == "if `dtype` is not given"
 
 
 def test_free_text_is_no_condition() -> None:

@@ -66,6 +66,7 @@ def _with(op: Op, **changes: object) -> Op:
         ("Tensor.sin_", {"writes": ()}, "counted write of self"),
         ("torch.sin", {"writes": (Write("input"),)}, "counted write of input"),
         ("torch.linalg.multi_dot", {"saves": (Saved("tensors"),)}, "saves tensors["),
+        ("torch.linalg.qr", {"scattered": ()}, "may not be contiguous"),
         ("torch.sin", {"results": ("result0", "result1")}, "results"),
         ("torch.sin", {"nondifferentiable": ("result",)}, "requires grad"),
     ],

@@ -248,7 +248,7 @@ def _fact(atom: Atom, row: Op | ModuleRow, form: Form, call: Call, scene: Scene)
     head, _, last = atom.name.rpartition(".")
     if last == "others":
         return bool(scene.others(head) == atom.value) == (atom.relation == "=")
-    if last in ("ndim", "kind", "dtype", "contiguous"):
+    if head and last in ("ndim", "kind", "dtype", "contiguous"):
         facts = [_made(scene.makes[name]).get(last) for name in scene.variables(head)]
         return (
             None

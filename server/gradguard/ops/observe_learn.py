@@ -45,7 +45,7 @@ class Facts:
             "dtype": self.dtypes,
             "contiguous": self.contiguous,
             "others": self.others,
-        }.get(fact)
+        }.get(fact if role else "")
         value = self.arguments.get(atom.name) if of is None else of.get(role)
         equal = type(value) is type(atom.value) and value == atom.value
         if isinstance(value, (int, float)) and isinstance(atom.value, (int, float)):

@@ -26,6 +26,7 @@ from gradguard.ops.observe import (
     element,
     replace_tensors,
     result_roles,
+    scattered,
     scene_of,
     tensors_in,
 )
@@ -229,6 +230,8 @@ def _check_forward(form: Form, scene: Scene, facts: Facts, verdict: Verdict) -> 
     _claim(
         verdict, True, roles == form.results and is_list == form.list_result, f"results {form.results}", facts
     )
+    for role in scattered([t for _, t in held], results):
+        _claim(verdict, role in form.scattered, True, f"{role} may not be contiguous", facts)
     for role in form.nondifferentiable:
         _claim(
             verdict,

@@ -109,9 +109,8 @@ def apply(
     )
     node: Node | None = None
     if needs is not False:
-        node = machine.record(
-            run, name, place, inputs, certain=needs is True, frees=holds(run, form.frees, bound)
-        )
+        frees = holds(run, form.frees, bound) if machine.receives(run, inputs) is not False else False
+        node = machine.record(run, name, place, inputs, certain=needs is True, frees=frees)
         if holds(run, form.reaches, bound) is False:
             node.edges.clear()
         node.composite = form.source in ("observed", "corrected") and not _is_arithmetic(op)

@@ -382,7 +382,7 @@ def _atom(
     value: Any
     if fact == "others":
         return _others(run, (kind, role, literal), bound, of)
-    if fact in _TENSOR_FACTS:
+    if role and fact in _TENSOR_FACTS:
         facts = {_TENSOR_FACTS[fact](t) for t in bound.tensors(role)}
         if not facts and not isinstance(bound.values.get(role), Sym):
             return kind == "ne"

@@ -219,6 +219,7 @@ class Tensor:
         "strides",
         "sure",
         "view_op",
+        "view_sure",
         "view_version",
     )
 
@@ -261,6 +262,8 @@ class Tensor:
         self.bound_name = ""
         self.alias_sure = True
         """False where sharing its base's memory is only possible (`reshape` of unknown strides)."""
+        self.view_sure = True
+        """False where it may be the very tensor that it seems to be a view of (`atleast_2d`)."""
         self.sure = True
         """False where it is only inferred that this is a tensor at all."""
         self.source = ""

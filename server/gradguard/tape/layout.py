@@ -79,6 +79,15 @@ def view(op: str, made: Tensor, values: Values, source: Tensor) -> None:
     name = op.rpartition(".")[2].strip("_")
     sizes, steps, offset = known(source), source.strides, source.offset
     made.strides = made.offset = None
+    if sizes is not None and steps is None:
+        # Sizes of a view follow from those of its source, wherever its elements lie.
+        likewise = _laid_out(name, values, sizes, strides.contiguous_strides(sizes))
+        made.shape = likewise[0] if likewise is not None else _shape_only(name, values, source)
+        made.contiguous = True if source.contiguous is True and name in _KEEPS_CONTIGUOUS else None
+        if name in _EXPANDS:
+            spread = likewise is not None and strides.overlaps(*likewise)
+            made.expanded = True if spread else None if source.expanded is None else source.expanded
+        return
     if sizes is None or steps is None:
         made.shape = _shape_only(name, values, source)
         made.contiguous = True if source.contiguous is True and name in _KEEPS_CONTIGUOUS else None

@@ -97,7 +97,8 @@ def _refuse_stale_view(run: Run, tensor: Tensor, place: Place, sure: bool) -> No
     if write is None or write.place.node is place.node:
         # What `k[1] = tmp` copies is read before it writes.
         return
-    certain = sure and tensor.root.requires_grad is True and tensor.alias_sure and write.certain
+    certain = sure and tensor.root.requires_grad is True and tensor.alias_sure and tensor.view_sure
+    certain = certain and write.certain
     fact = WriteFact(write.op, write.place, write.via, write.kind, True, write.statement)
     run.emit(
         RefusedWrite(write.place, certain, "stale-view", fact, tensor.created, tensor.view_op or "no_grad")
@@ -219,6 +220,7 @@ def make_view(
     view.expanded = of.expanded
     view.dtype, view.device = of.dtype, of.device
     view.alias_sure = sure and of.alias_sure
+    view.view_sure = of.view_sure
     view.sure = of.sure
     view.source = of.source
     view.function_output = of.function_output
@@ -370,6 +372,7 @@ def check_write(
     if target.function_output:
         return refuse("function-output", sure, target.created, target.function_output)
     if target.base is not None:
+        sure = sure and target.view_sure
         if target.multi:
             return refuse("multi-view", sure, target.created, target.view_op)
         if target.made_no_grad:
@@ -391,7 +394,7 @@ def check_write(
 
 
 OVERLAP_ALLOWED = frozenset({
-    "zero_", "fill_", "zeros_", "ones_", "constant_", "fill_diagonal_", "index_fill_", "masked_fill_", "tril_", "triu_",
+    "zero_", "fill_", "index_put_", "zeros_", "ones_", "constant_", "fill_diagonal_", "index_fill_", "masked_fill_", "tril_", "triu_",
     "threshold_", "threshold", "Threshold", "conj_physical_", "resize_", "resize_as_", "set_", "squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_",
 })  # fmt: skip
 """Writes that torch lets pass on overlapping memory, as seen for every in-place method of torch 2.13 on an expanded tensor."""

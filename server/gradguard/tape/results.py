@@ -99,19 +99,13 @@ def _result_of_aliases(
             continue
         if alias.kind is AliasKind.SAME and shared is True:
             return sources[0]
-        return _result(run, op, form, role, bound, place, node, needs, name, alias, sure=shared is True)
+        made = _result(run, op, form, role, bound, place, node, needs, name, alias, sure=shared is True)
+        made.view_sure = made.view_sure and not perhaps_itself
+        return made
     if perhaps_itself:
         return _result(run, op, form, role, bound, place, node, needs, name, aliases[0], sure=False)
     return _result(run, op, form, role, bound, place, node, needs, name, None)
 
-
-_BY_COLUMNS = (
-    "torch.linalg.", "torch.fft.", "torch.cholesky", "torch.inverse", "torch.pinverse", "torch.qr", "torch.lu", "torch.svd",
-    "torch.geqrf", "torch.orgqr", "torch.ormqr", "torch.triangular_solve", "torch.stft", "torch.rot90", "torch.nonzero", "torch.argwhere",
-    "Tensor.cholesky", "Tensor.inverse", "Tensor.pinverse", "Tensor.qr", "Tensor.lu", "Tensor.svd", "Tensor.geqrf", "Tensor.orgqr",
-    "Tensor.ormqr", "Tensor.triangular_solve", "Tensor.stft", "Tensor.rot90", "Tensor.nonzero", "Tensor.argwhere",
-)  # fmt: skip
-"""Results of these may lie in memory column by column though their arguments lie row by row."""
 
 _COPIES = ("clone", "contiguous", "cpu", "to")
 
@@ -185,7 +179,7 @@ def _result(
     layout.fresh(made, shape, tensors, op)
     if bound.values.get("memory_format") is not None:
         made.contiguous = made.strides = None
-    if (role in form.scattered or op.name.startswith(_BY_COLUMNS)) and shape != ():
+    if role in form.scattered and shape != ():
         made.contiguous, made.strides = None, None
     if len(tensors) == 1 and op.name.rpartition(".")[2] in _COPIES:
         made.copied = tensors[0].elements, len(tensors[0].memory.writes)
