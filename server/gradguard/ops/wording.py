@@ -118,7 +118,7 @@ def _atom(atom: Atom) -> str:
     if last == "others":
         return _OTHERS[equal, atom.value].format(head)
     if last == "dtype" and head:
-        return f"`{head}` is {'' if equal else 'not '}of dtype {atom.value}"
+        return f"`{head}` is {'' if equal else 'not '}of dtype `{atom.value}`"
     if last == "kind":
         return f"`{head}` is {'' if equal else 'not '}{_KINDS.get(atom.value, atom.value)}"
     if atom.value is None:
