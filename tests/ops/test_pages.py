@@ -30,7 +30,7 @@ def test_the_page_of_an_op_says_what_backward_needs_and_what_may_be_written() ->
         (("input.ndim=1 & other",), "if `input` has 1 dimension and `other` requires grad"),
         (("input.kind!='complex'",), "if `input` is not complex"),
         (("input.contiguous=True",), "if `input` is contiguous"),
-        (("target.dtype='int64'",), "if `target` is of dtype int64"),
+        (("target.dtype='int64'",), "if `target` is of dtype `int64`"),
         (("hx[0]",), "if `hx[0]` requires grad"),
         (("tensors.others='all'",), "if every other tensor of `tensors` requires grad"),
         (("p!=2",), "if `p != 2`"),
