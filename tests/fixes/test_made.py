@@ -217,6 +217,11 @@ UNSAFE = {
         "import torch\nh = torch.rand(3, 3, requires_grad=True).exp()\n"
         "h.addbmm_(h.expand(2, 3, 3), h.expand(2, 3, 3))\nh.sum().backward()\n",
     ),
+    "an op that reads the very tensor that it writes, elsewhere": (
+        "out-of-place",
+        "import torch\nh = torch.rand(3, 3, requires_grad=True).exp()\n"
+        "h.masked_scatter_(h > 1.5, h)\nh.sum().backward()\n",
+    ),
     "an op that refuses out of place what it takes in place": (
         "out-of-place",
         "import torch\nfrom torch.nn import functional as F\nh = torch.rand(3, requires_grad=True).exp()\n"

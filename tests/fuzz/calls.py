@@ -66,7 +66,7 @@ PATTERNS: tuple[str, ...] = (
 )  # fmt: skip
 
 AVOID = re.compile(  # matched anywhere in the public name
-    r"empty|resize|set_|^torch\.set|backward|_is_|quantiz|mkldnn|sparse|cuda|share_memory|pin_|storage|hook|retain_grad|"
+    r"empty|fbgemm_pack|resize|set_|^torch\.set|backward|_is_|quantiz|mkldnn|sparse|cuda|share_memory|pin_|storage|hook|retain_grad|"
     r"requires_grad|detach|numpy|dlpack|tolist|^torch\.(load|save|manual_seed|seed|initial)|fft|complex|polar|names|rename|"
     r"align|refine|compile|jit|func\.|vmap|deterministic|_copy$|stft|apply_|map_|map2|random_|log_normal_|cauchy|"
     r"geometric_|module_load|record_stream|is_shared|type$|\.new|item|__|view_as_real|as_strided|lobpcg|svd|eig|"

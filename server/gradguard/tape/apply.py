@@ -133,6 +133,7 @@ def apply(
             checked=False,
             sources=inputs,
             maker=_maker(bound),
+            again=inputs.count(tensor) > 1 and not asks(op),
         )
         if w.counted and w.role in returned:
             machine.rebase(run, tensor, node)

@@ -52,10 +52,14 @@ def backward(
     """
     reached, leaves = _walk(run, roots, place, certain)
     parts: dict[Node, set[int]] = {}
+    asked = reached
     if inputs is not None:
         reached, parts = _towards(reached, inputs)
     second: list[tuple[Node, _Reached]] = []
     order = run.tick()
+    for node in asked.keys() - reached.keys():
+        # Not run, since no input lies behind it; without it the root may not require grad, and torch refuses that.
+        node.left = order
     for loop in run.loops:
         loop.trains = loop.trains or trains
     if inputs is None:

@@ -149,7 +149,8 @@ class Node:
     walks: int = 0
     """Program order of that backward."""
     left: int = 0
-    """Program order at which a value over it left the analysed code, where a caller may differentiate it."""
+    """Program order at which a value over it left the analysed code, where a caller may differentiate it, or was
+    differentiated towards other inputs."""
     depth: int = 0
     """Module calls around it."""
     iterations: tuple[tuple[int, int], ...] = ()

@@ -79,8 +79,19 @@ _WINDOWS = frozenset({"unfold", "as_strided"})
 """Views whose elements may lie in the same memory without having been expanded."""
 
 
-def note(run: Run, target: Tensor, place: Place, operands: Iterable[Tensor], maker: Place | None) -> None:
-    """Remember who shares `target` at a write; `maker` is where the module that writes was made."""
+def note(
+    run: Run,
+    target: Tensor,
+    place: Place,
+    operands: Iterable[Tensor],
+    maker: Place | None,
+    *,
+    again: bool = False,
+) -> None:
+    """Remember who shares `target` at a write; `maker` is where the module that writes was made.
+
+    again: the op reads the target a second time, and not only at the place that it writes.
+    """
     at = place.node if maker is None else maker.node
     known = run.sharing.get(at)
     if known is not None and "unknown" in known.reasons:
@@ -88,8 +99,8 @@ def note(run: Run, target: Tensor, place: Place, operands: Iterable[Tensor], mak
     looked = run.looked[at] = run.looked.get(at, 0) + 1
     operands = tuple(operands)
     found = sharing(run, target, operands) if looked <= MAX_LOOKS else Sharing(reasons=frozenset({"unknown"}))
-    reads_itself = any(one is not target and one.memory is target.memory for one in operands)
-    if target.expanded is not False or target.view_op in _WINDOWS or reads_itself:
+    again = again or any(one is not target and one.memory is target.memory for one in operands)
+    if target.expanded is not False or target.view_op in _WINDOWS or again:
         found = found | Sharing(reasons=frozenset({"overlap"}))
     run.sharing[place.node] = run.sharing.get(place.node, NOBODY) | found
     if maker is not None:

@@ -265,17 +265,18 @@ def write(
     maker: Place | None = None,
     part: Tensor | None = None,
     operands: Operands | None = None,
+    again: bool = False,
 ) -> bool:
     """Write `target` in place. False where torch refuses; then nothing changed.
 
-    operands: what is written and read, where torch asks whether they share memory.
+    operands: what is written and read, where torch asks whether they share memory. again: see `holders.note`.
 
     The caller rebases the history with the node it recorded.
     """
     text = source_text(expr) or target.bound_name
     fact = WriteFact(op, place, text, kind, counted, run.statement, maker=maker)
     if kind != "step" and run.step_site is None:
-        note(run, target, place, sources, maker)
+        note(run, target, place, sources, maker, again=again)
     itself = any(one.memory is target.memory for one in sources)
     idle = onto_itself(op, target, sources)
     if checked and not check_write(
