@@ -238,3 +238,20 @@ def test_what_may_change_numbers_is_not_called_safe(name: str) -> None:
     ]
     assert plans
     assert all(plan.applicability is not Applicability.SAFE for plan in plans)
+
+
+def test_another_meaning_of_an_argument_is_no_rewrite() -> None:
+    head = "import torch\nfrom torch.nn import functional as F\nh = torch.rand(3, requires_grad=True).exp()\n"
+    unlike = Source("program.py", f"{head}F.elu_(h, 1.0, 0.5)\nh.sum().backward()\n")
+    alike = Source("program.py", f"{head}F.elu_(h, 1.0)\nh.sum().backward()\n")
+    made = [
+        [
+            edits(p, source)
+            for f in check(source, Settings()).findings
+            for p in f.fixes
+            if p.kind == "out-of-place"
+        ]
+        for source in (unlike, alike)
+    ]
+    assert made[0] == [None]
+    assert made[1][0]

@@ -185,7 +185,7 @@ def functional(call: cst.Call) -> cst.Call | None:
     if not last.value.endswith("_") or last.value.startswith("_"):
         return None
     base = last.value[:-1]
-    if base in UNLIKE or not isinstance(func, cst.Attribute) or not _known(base, func):
+    if base in UNLIKE or not isinstance(func, cst.Attribute) or not _known(base, func, call):
         return None
     made = func.with_changes(attr=last.with_changes(value=base))
     if isinstance(func.value, cst.Call) and _writes(func.value):
@@ -196,10 +196,19 @@ def functional(call: cst.Call) -> cst.Call | None:
     return call.with_changes(func=made)
 
 
-def _known(base: str, func: cst.Attribute) -> bool:
-    """Whether torch has a form of that name without the underscore, as a method or where the function is."""
+def _known(base: str, func: cst.Attribute, call: cst.Call) -> bool:
+    """Whether torch has a form of that name without the underscore, as a method or where the function is.
+
+    What is given by position must mean the same to both: the third argument of `F.elu_` is no flag.
+    """
     owner = _FUNCTIONS.get(text_of(func.value), "Tensor.")
-    return table.load(None).op(f"{owner}{base}") is not None
+    known = table.load(None)
+    plain, written = known.op(f"{owner}{base}"), known.op(f"{owner}{base}_")
+    if plain is None or written is None:
+        return plain is not None
+    count = sum(arg.keyword is None for arg in call.args) + (owner == "Tensor.")
+    places = [{tuple(p.name for p in form.params[1:count]) for form in op.forms} for op in (plain, written)]
+    return bool(places[0] & places[1])
 
 
 _FUNCTIONS = {
