@@ -182,7 +182,9 @@ def verdict(before: str, after: str, left: Sequence[str] = (), *, written: bool 
         if plain.error[:SAME] == got.error[:SAME]:
             left, got = ("unreported",), run(after, cloned=True)
     if reference.error:
-        return [f"raises {got.error}"] if got.error and not left else []
+        # What torch refuses with cloned saves, too, is no matter of writes, and no fix mends it.
+        same = got.error[:SAME] == reference.error[:SAME]
+        return [f"raises {got.error}"] if got.error and not left and not same else []
     if got.error:
         return [f"raises {got.error}"]
     found = differences(reference, got)
@@ -199,10 +201,7 @@ def batch(seeds: Sequence[int]) -> list[tuple[int, Outcome]]:
     torch.set_num_threads(1)
     outcomes = []
     for seed in seeds:
-        text = program(seed)
-        if "fbgemm_pack" in text:
-            continue  # what it gives is memory that nobody set
-        outcome = judged(text)
+        outcome = judged(program(seed))
         if outcome is not None:
             outcomes.append((seed, outcome))
     return outcomes
