@@ -395,7 +395,7 @@ def check_write(
 
 
 OVERLAP_ALLOWED = frozenset({
-    "zero_", "fill_", "index_put_", "zeros_", "ones_", "constant_", "fill_diagonal_", "index_fill_", "masked_fill_", "tril_", "triu_",
+    "zero_", "fill_", "index_put_", "baddbmm_", "addmv_", "zeros_", "ones_", "constant_", "fill_diagonal_", "index_fill_", "masked_fill_", "tril_", "triu_",
     "threshold_", "threshold", "Threshold", "conj_physical_", "resize_", "resize_as_", "set_", "squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_",
 })  # fmt: skip
 """Writes that torch lets pass on overlapping memory, as seen for every in-place method of torch 2.13 on an expanded tensor."""

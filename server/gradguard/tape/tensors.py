@@ -174,6 +174,9 @@ def _set_requires(owner: Tensor, value: Value) -> None:
         owner.node, owner.leaf = None, True
     elif owner.leaf is None:
         owner.leaf = True
+    if not owner.view_sure and owner.base is not None and owner.base.requires_grad is False:
+        # It may be that tensor itself.
+        owner.base.requires_grad = None if flag is not False else False
 
 
 def method(run: Run, frame: Frame, owner: Tensor, name: str, call: Call, node: ast.AST) -> Value:
