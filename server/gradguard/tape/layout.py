@@ -101,8 +101,12 @@ def view(op: str, made: Tensor, values: Values, source: Tensor) -> None:
         made.expanded = None if name in _EXPANDS or source.expanded is not False else source.expanded
         return
     lay_out(made, *laid)
-    shift = _shift(name, values, sizes, steps)
-    made.offset = None if offset is None or shift is None else offset + shift
+    made.offset = behind(offset, _shift(name, values, sizes, steps))
+
+
+def behind(offset: int | None, shift: int | None) -> int | None:
+    """Where a part begins, so many elements behind the beginning of its whole; None where either is not known."""
+    return None if offset is None or shift is None else offset + shift
 
 
 def _shift(name: str, values: Values, sizes: Shape, steps: Shape) -> int | None:
@@ -352,14 +356,14 @@ def piece(op: str, made: Tensor, values: Values, source: Tensor, index: int) -> 
         return
     if name in ("unbind", "__iter__"):
         lay_out(made, (*sizes[:dim], *sizes[dim + 1 :]), (*steps[:dim], *steps[dim + 1 :]))
-        made.offset = None if source.offset is None else source.offset + index * steps[dim]
+        made.offset = behind(source.offset, index * steps[dim])
         return
     lengths = [_piece_length(name, values, sizes[dim], each) for each in range(index + 1)]
     length = lengths[-1]
     if length is not None:
         lay_out(made, (*sizes[:dim], length, *sizes[dim + 1 :]), steps)
         before = sum(each or 0 for each in lengths[:-1])
-        made.offset = None if source.offset is None else source.offset + before * steps[dim]
+        made.offset = behind(source.offset, before * steps[dim])
     else:
         made.expanded = None if source.expanded is not False else False
 

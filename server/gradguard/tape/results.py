@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from gradguard.ops.model import Alias, AliasKind, Form, Op
 from gradguard.tape import layout, machine, shapes, sizes
@@ -13,54 +14,54 @@ from gradguard.tape.run import Run
 from gradguard.tape.values import TupleV, Value
 
 
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """A call whose results are made."""
+
+    run: Run
+    op: Op
+    form: Form
+    bound: Bound
+    place: Place
+    node: Node | None
+    needs: Tri
+    name: str
+
+
 def results(
     run: Run, op: Op, form: Form, bound: Bound, place: Place, node: Node | None, needs: Tri, name: str
 ) -> Value:
     """The value of a call: a Tensor, a tuple of them, or None; the same role may be a view in one call and a copy in the next."""
     if not form.results:
         return None
+    ran = _Ran(run, op, form, bound, place, node, needs, name)
     if form.list_result:
         count = shapes.list_length(op.name, bound.values)
         alias = form.aliases[0] if form.aliases else None
         if alias is not None and len(bound.tensors(alias.of)) > 1:
-            return TupleV(tuple(_of_each(run, op, form, bound, place, node, needs, name, alias.of)))
-        made = tuple(
-            _result(run, op, form, "result", bound, place, node, needs, name, alias, index=index)
-            for index in range(count or 3)
-        )
+            return TupleV(tuple(_of_each(ran, alias.of)))
+        made = tuple(_result(ran, "result", alias, index=index) for index in range(count or 3))
         return TupleV(made, open=count is None)
     if not form.aliases:
-        made = tuple(
-            _result(run, op, form, role, bound, place, node, needs, name, None) for role in form.results
-        )
+        made = tuple(_result(ran, role, None) for role in form.results)
         return made[0] if len(made) == 1 else TupleV(made, names=form.field_names)
     made_all = []
     for role in form.results:
         aliases = [alias for alias in form.aliases if alias.result == role]
-        made_all.append(_result_of_aliases(run, op, form, role, bound, place, node, needs, name, aliases))
+        made_all.append(_result_of_aliases(ran, role, aliases))
     if len(made_all) == 1:
         return made_all[0]
     return TupleV(tuple(made_all), names=form.field_names)
 
 
-def _of_each(
-    run: Run,
-    op: Op,
-    form: Form,
-    bound: Bound,
-    place: Place,
-    node: Node | None,
-    needs: Tri,
-    name: str,
-    role: str,
-) -> Iterator[Tensor]:
+def _of_each(ran: _Ran, role: str) -> Iterator[Tensor]:
     """One result for each tensor of a list (`broadcast_tensors`, `atleast_1d`): itself, or a view of it."""
-    for index, source in enumerate(bound.tensors(role)):
+    for index, source in enumerate(ran.bound.tensors(role)):
         same: Tri = False
         view: Alias | None = None
         sure = True
-        for alias in form.aliases:
-            shared = holds(run, alias.when, bound, source=source, op=op)
+        for alias in ran.form.aliases:
+            shared = holds(ran.run, alias.when, ran.bound, source=source, op=ran.op)
             if alias.kind is AliasKind.SAME:
                 same = either(same, shared)
             elif shared is not False and view is None:
@@ -68,27 +69,16 @@ def _of_each(
         if same is True:
             yield source
             continue
-        yield _result(run, op, form, "result", bound, place, node, needs, name, view, sure=sure, index=index)
+        yield _result(ran, "result", view, sure=sure, index=index)
 
 
-def _result_of_aliases(
-    run: Run,
-    op: Op,
-    form: Form,
-    role: str,
-    bound: Bound,
-    place: Place,
-    node: Node | None,
-    needs: Tri,
-    name: str,
-    aliases: list[Alias],
-) -> Value:
+def _result_of_aliases(ran: _Ran, role: str, aliases: list[Alias]) -> Value:
     perhaps_itself = False
     for alias in aliases:
-        sources = bound.tensors(alias.of)
+        sources = ran.bound.tensors(alias.of)
         if not sources:
             continue
-        shared = holds(run, alias.when, bound, source=sources[0], op=op)
+        shared = holds(ran.run, alias.when, ran.bound, source=sources[0], op=ran.op)
         one = len(sources) == 1 and all(a.of == alias.of for a in aliases)
         if alias.kind is AliasKind.SAME and shared is None and one:
             # The tensor itself or a view of it: what the next alias says of the memory is true of both.
@@ -99,12 +89,12 @@ def _result_of_aliases(
             continue
         if alias.kind is AliasKind.SAME and shared is True:
             return sources[0]
-        made = _result(run, op, form, role, bound, place, node, needs, name, alias, sure=shared is True)
+        made = _result(ran, role, alias, sure=shared is True)
         made.view_sure = made.view_sure and not perhaps_itself
         return made
     if perhaps_itself:
-        return _result(run, op, form, role, bound, place, node, needs, name, aliases[0], sure=False)
-    return _result(run, op, form, role, bound, place, node, needs, name, None)
+        return _result(ran, role, aliases[0], sure=False)
+    return _result(ran, role, None)
 
 
 _COPIES = ("clone", "contiguous", "cpu", "to")
@@ -120,35 +110,24 @@ def _untracked(run: Run, of: Tensor, place: Place, node: Node | None, needs: Tri
 
 
 def _result(
-    run: Run,
-    op: Op,
-    form: Form,
-    role: str,
-    bound: Bound,
-    place: Place,
-    node: Node | None,
-    needs: Tri,
-    name: str,
-    alias: Alias | None,
-    *,
-    sure: bool = True,
-    index: int | None = None,
+    ran: _Ran, role: str, alias: Alias | None, *, sure: bool = True, index: int | None = None
 ) -> Tensor:
+    run, op, form, bound = ran.run, ran.op, ran.form, ran.bound
     if alias is not None:
         source = bound.tensors(alias.of)
         if source:
             of = source[index] if index is not None and len(source) > 1 else source[0]
-            if name.startswith("unsafe_"):
-                part = _untracked(run, of, place, node, needs)
+            if ran.name.startswith("unsafe_"):
+                part = _untracked(run, of, ran.place, ran.node, ran.needs)
                 layout.piece(op.name, part, bound.values, of, index or 0)
                 return part
             if role in form.nondifferentiable and sure:
                 # `view(torch.int32)` is to autograd what `detach()` is: no view, though a write raises the same count.
-                shared = machine.share(run, of, place, name, counter=True)
+                shared = machine.share(run, of, ran.place, ran.name, counter=True)
                 shared.shape = shared.strides = None
                 shapes.result_dtype(op.name, shared, bound.values)
                 return shared
-            view = machine.make_view(run, of, name, place, multi=alias.multi, sure=sure)
+            view = machine.make_view(run, of, ran.name, ran.place, multi=alias.multi, sure=sure)
             shapes.result_dtype(op.name, view, bound.values)
             if len(source) > 1:
                 layout.one_of(op.name, view, source, of, bound.values.get("indexing") or "ij", index or 0)
@@ -160,12 +139,12 @@ def _result(
                 # What may be a copy (`expanded.half()`) need not overlap.
                 view.expanded = view.strides = None
             return view
-    made = run.tensor(place)
-    if role not in form.nondifferentiable and needs is not False:
-        made.requires_grad = needs
-        made.leaf = False if needs else None
-        made.node = node
-        made.likely = node is not None and node.likely
+    made = run.tensor(ran.place)
+    if role not in form.nondifferentiable and ran.needs is not False:
+        made.requires_grad = ran.needs
+        made.leaf = False if ran.needs else None
+        made.node = ran.node
+        made.likely = ran.node is not None and ran.node.likely
     tensors: list[Tensor] = []
     for source_role in plan(form).sources:
         tensors += bound.tensors(source_role)

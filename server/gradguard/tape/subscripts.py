@@ -206,7 +206,7 @@ def _lay_out(made: Tensor, owner: Tensor, parts: tuple[Value, ...]) -> None:
     if laid is not None:
         *grid, shift = laid
         layout.lay_out(made, *grid)
-        made.offset = None if owner.offset is None or shift is None else owner.offset + shift
+        made.offset = layout.behind(owner.offset, shift)
         return
     made.contiguous = True if owner.contiguous is True and _leading(parts) else None
     if owner.expanded is not False:
