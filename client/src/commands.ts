@@ -90,35 +90,32 @@ async function explain(parts: Parts): Promise<void> {
     await parts.pages.showMarkdown(page.title, page.text);
 }
 
-/** In a notebook every code cell, one after the other; each sees what the one before became. */
+/**
+ * In a notebook every code cell, one after the other; each sees what the one before became.
+ * The edit is asked for by document: a source action goes to the editor that has the focus, which one just shown need not have.
+ */
 async function fixAll(parts: Parts): Promise<void> {
     const notebook = vscode.window.activeNotebookEditor?.notebook;
-    if (notebook === undefined) {
-        if ((await pythonEditor()) === undefined) {
-            return;
-        }
-        await vscode.commands.executeCommand('editor.action.sourceAction', { kind: FIX_ALL, apply: 'first' });
-        return;
-    }
+    const documents = notebook === undefined ? [(await pythonEditor())?.document] : notebook.getCells().map(cell => cell.document);
     let applied = 0;
-    for (const cell of notebook.getCells()) {
-        if (cell.document.languageId !== 'python') {
-            continue;
-        }
-        const end = cell.document.lineAt(cell.document.lineCount - 1).range.end;
-        const actions = await vscode.commands.executeCommand<vscode.CodeAction[] | undefined>(
-            'vscode.executeCodeActionProvider',
-            cell.document.uri,
-            new vscode.Range(new vscode.Position(0, 0), end),
-            FIX_ALL,
-            1,
-        );
-        const edit = actions?.find(action => action.edit !== undefined)?.edit;
-        if (edit !== undefined && (await vscode.workspace.applyEdit(edit))) {
+    for (const document of documents) {
+        if (document?.languageId === 'python' && (await fixDocument(document))) {
             applied += 1;
         }
     }
-    parts.log.info(`fix all: ${applied} cell${applied === 1 ? '' : 's'} changed`);
+    parts.log.info(`fix all: ${applied} of ${documents.length} ${notebook === undefined ? 'files' : 'cells'} changed`);
+}
+
+async function fixDocument(document: vscode.TextDocument): Promise<boolean> {
+    const actions = await vscode.commands.executeCommand<vscode.CodeAction[] | undefined>(
+        'vscode.executeCodeActionProvider',
+        document.uri,
+        new vscode.Range(new vscode.Position(0, 0), document.lineAt(document.lineCount - 1).range.end),
+        FIX_ALL,
+        1,
+    );
+    const edit = actions?.find(action => action.edit !== undefined)?.edit;
+    return edit !== undefined && vscode.workspace.applyEdit(edit);
 }
 
 async function checkWorkspace(parts: Parts): Promise<void> {
