@@ -6,6 +6,7 @@ import pytest
 
 from gradguard.check.api import check
 from gradguard.check.settings import Settings
+from gradguard.findings import Applicability
 from gradguard.source.text import Source
 from tests.fixes.judging import fixed
 from tests.oracle import shared_pool
@@ -72,3 +73,40 @@ def test_what_is_made_is_right() -> None:
     ]
     answers = shared_pool().call("tests.fixes.judging:verdicts", timeout=300, programs=programs)
     assert {name: found for name, found in zip((*SEVERAL, *ONE), answers) if found} == {}
+
+
+REREAD = {
+    "an operand that the product writes": "y = x.sum(0)\nz = y.addmv_(x, y{clone})\n",
+    "a column of what is written": "y = x * 1\nlow = y[:, 0]\ny.clamp_(torch.full((3, 3), 0.5), low{clone})\n",
+    "an expanded row of what is written": "y = x * 1\nrow = y[1].expand(3, 3)\ny.mul_(row{clone})\n",
+}
+END = "(y.sum() * 2).backward()\n"
+APART = {
+    "another vector": "y, v = x.sum(0), x.prod(0)\nz = y.addmv_(x, v)\nv += 1\n",
+    "a column of something else": "y, other = x * 1, x * 2\nlow = other[:, 0]\ny.clamp_(torch.zeros(3, 3), low)\nother += 1\n",
+}
+
+
+def applicabilities(text: str) -> set[Applicability]:
+    findings = check(Source("program.py", text), Settings()).findings
+    return {plan.applicability for finding in findings for plan in finding.fixes if plan.kind == "clone"}
+
+
+@pytest.mark.parametrize("name", REREAD)
+def test_not_safe_where_the_op_reads_what_it_writes(name: str) -> None:
+    before, after = (HEAD + REREAD[name].format(clone=each) + END for each in ("", ".clone()"))
+    assert applicabilities(before) == {Applicability.UNSAFE}
+    [found] = shared_pool().call(
+        "tests.fixes.judging:verdicts", timeout=300, programs=[(before, after, True)]
+    )
+    assert any("differs" in each for each in found)
+
+
+@pytest.mark.parametrize("name", APART)
+def test_safe_where_the_operand_lies_elsewhere(name: str) -> None:
+    text = HEAD + APART[name] + END
+    assert applicabilities(text) == {Applicability.SAFE}
+    [found] = shared_pool().call(
+        "tests.fixes.judging:verdicts", timeout=300, programs=[(text, fixed(text)[0].after, True)]
+    )
+    assert not found

@@ -48,6 +48,12 @@ for step in range(2):
     out = encoder(torch.ones(2, 3, 4){given})
     print(round(out.abs().sum().item(), 3))
 """
+CARRIED = """q = torch.eye(3).requires_grad_()
+states = {{"old": [], "new": None}}
+for step in range(2):
+    {body}
+print(q.sum())
+"""
 CLASS = """class Trainer:
     def __init__(self):
         self.losses = []
@@ -82,6 +88,11 @@ NEEDED = {
     "a hook under evaluation": HEAD + EVALUATED.format(use="out.register_hook(print)"),
     "a kept gradient under evaluation": HEAD + EVALUATED.format(use="out.retain_grad()"),
     "the name of a node": HEAD + EVALUATED.format(use="print(out.grad_fn.name())"),
+    "a part that the next pass differentiates": HEAD
+    + CARRIED.format(body="h = q\n    q = q ** 2\n    h.sum().backward()\n    both = [q]\n    both[0] *= both[0].clone()"),
+    "a state that the next pass differentiates": trained(
+        "kept.append(out * net.weight.sum())", "(kept[-2].sum() if step else out.sum()).backward(retain_graph=True)"
+    ),
     "places that are padded": HEAD + ENCODER.format(options="", given=", src_key_padding_mask=mask"),
 }  # fmt: skip
 QUIET = {

@@ -56,7 +56,8 @@ def detached(
 
 def without_graph(context: Context, event: GraphKept) -> Applicability:
     """Whether the program stays what it is when what a statement keeps has no graph."""
-    if asks(context) or differentiated_again(context, event.place, keeper(event.statement)):
+    again = differentiated_again(context, event.place, keeper(event.statement))
+    if asks(context) or again or event.trained:
         return Applicability.UNSAFE
     return settled(context, Applicability.SAFE)
 

@@ -274,7 +274,6 @@ def saved_cloned(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
     if not places:
         return []
     spans = sorted(context.analysis.span(Place(place.path, node)) for node, place in places.items())
-    own = clonable(context, event)
     op, text = event.saved.op, event.saved.text or event.write.text
     title = f"Give `{op}` a clone of {quoted(text)}"
     if event.saved.role.startswith("result"):
@@ -283,10 +282,11 @@ def saved_cloned(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
     node = next(
         node for node, place in places.items() if context.analysis.span(Place(place.path, node)) == spans[0]
     )
-    del own
-    return context.plan(
-        "clone", title, Applicability.SAFE, node, places[node], **({"also": also} if also else {})
-    )
+    # An op that finds in its operand what it has just written computes something else from a clone of it.
+    sharing = context.analysis.sharing
+    reread = any("reread" in sharing.get(place.node, NOBODY).reasons for place in places.values())
+    safe = Applicability.UNSAFE if reread else Applicability.SAFE
+    return context.plan("clone", title, safe, node, places[node], **({"also": also} if also else {}))
 
 
 def clonable(context: Context, event: SavedTensorMutated) -> ast.expr | None:

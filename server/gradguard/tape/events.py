@@ -164,7 +164,7 @@ class GraphKept(Event):
     inside: bool = False
     """What the statement stores is not the tensor itself but something that holds it."""
     trained: bool = False
-    """A backward of the same iteration goes through the kept value itself."""
+    """A backward in the loop goes through the kept value itself: of what is stored, one of a later iteration."""
     fed: tuple[str, ...] = ()
     """Names of the values with a graph that the statement adds to what it kept before; empty for one without name."""
 

@@ -163,6 +163,8 @@ class Loop:
     """Number of iterations of an exact loop."""
     passes: int = 0
     """How many iterations have ended."""
+    ends: list[int] = field(default_factory=list)
+    """Program order at the end of each of them."""
     guards: int = 0
     """Number of guards in force when the loop began."""
     depth: int = 0

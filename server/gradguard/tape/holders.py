@@ -65,8 +65,9 @@ class Sharing:
     `shape`: an op in place may be refused, since a dtype is not known, or an operand not seen to fit. Of
     `x[i] = v`: `index`, `mask`: `i` is not seen to be what `index_put` takes, or a mask of all of `x`; `value`,
     `number`: `v` is not seen to be a tensor that `index_put` takes, or a number; `layout`: a mask that may lie
-    otherwise in memory than `x`. `view`: the tensor is a part of another. `overlap`: elements may share
-    memory, with each other or with an operand, so that a write in place reaches one through another. `refused`:
+    otherwise in memory than `x`. `view`: the tensor is a part of another. `overlap`: its elements may share
+    memory, so that a write in place reaches one through another. `reread`: the op reads the written memory a
+    second time, and may find there what it wrote. `refused`:
     out of place the op refuses arguments that it takes in place."""
 
     def __or__(self, other: Sharing) -> Sharing:
@@ -100,8 +101,10 @@ def note(
     operands = tuple(operands)
     found = sharing(run, target, operands) if looked <= MAX_LOOKS else Sharing(reasons=frozenset({"unknown"}))
     again = again or any(one is not target and one.memory is target.memory for one in operands)
-    if target.expanded is not False or target.view_op in _WINDOWS or again:
+    if target.expanded is not False or target.view_op in _WINDOWS:
         found = found | Sharing(reasons=frozenset({"overlap"}))
+    if again:
+        found = found | Sharing(reasons=frozenset({"reread"}))
     run.sharing[place.node] = run.sharing.get(place.node, NOBODY) | found
     if maker is not None:
         # The flag of a module may go only if each call rebinds what it wrote, as `x = self.relu(x)` does.

@@ -50,6 +50,7 @@ MAX_DEPTH = 8
 def iteration_ends(run: Run, frame: Frame, loop: Loop) -> None:
     """Note that a pass came to its end."""
     loop.passes = loop.iteration + 1
+    loop.ends.append(run.tick())
     counting.pass_ends(run, loop)
 
 
@@ -250,10 +251,18 @@ def _keep(run: Run, loop: Loop, group: list[Tensor], how: str, place: Place, age
         holders.is_tuple(run, name),
         fed=_fed(tensor, place),
         inside=tensor.stored_inside and tensor.stored_at is place,
+        trained=how == "store" and any(_walked_later(each, loop, ages) for each in group),
     )
     # After training steps, or in evaluation, nobody differentiates what was summed up on the way.
     trains = loop.trains or "evaluates" in run.notes
     run.kept[key] = Kept(group, run.tick(), event, old, trains)
+
+
+def _walked_later(tensor: Tensor, loop: Loop, ages: _Ages) -> bool:
+    """Whether a backward went through the value in a later pass than the one that made it."""
+    node = _graph_of(tensor)
+    age = ages.of(node) if node is not None else -1
+    return node is not None and 0 <= age < len(loop.ends) and node.walks > loop.ends[age]
 
 
 def _fed(tensor: Tensor, place: Place) -> tuple[str, ...]:
@@ -380,7 +389,8 @@ def finish(run: Run) -> None:
         if any(node.walks > kept.order or (node.left > kept.order and not kept.trains) for node in nodes):
             run.emit(GraphReleased(kept.event.place, True, kept.event.loop))
         else:
-            run.emit(replace(kept.event, trained=_trained(kept)))
+            accumulates = kept.event.how == "accumulate"
+            run.emit(replace(kept.event, trained=_trained(kept)) if accumulates else kept.event)
     used = retained_in_use(run)
     for place, nodes, _ in run.retained:
         if nodes and place.node not in used:
