@@ -6,13 +6,22 @@ import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from gradguard.tape import attributes, imports, lifetime, machine, operators, reads, subscripts
+from gradguard.tape import (
+    attributes,
+    comprehensions,
+    imports,
+    lifetime,
+    machine,
+    operators,
+    reads,
+    subscripts,
+)
 from gradguard.tape.binding import Call
 from gradguard.tape.calls import call_value
 from gradguard.tape.domain import Tensor
 from gradguard.tape.events import GradientAlias
 from gradguard.tape.frame import Frame, Guard
-from gradguard.tape.iteration import iterate, unpack_into
+from gradguard.tape.iteration import iterate
 from gradguard.tape.path import BudgetExceeded
 from gradguard.tape.run import Run
 from gradguard.tape.truth import key_of, known_truth, truth
@@ -301,7 +310,7 @@ def arguments_of(run: Run, frame: Frame, node: ast.Call) -> Call:
             call.open_args = call.open_args or not source.exact
         else:
             if isinstance(argument, ast.GeneratorExp):  # mostly used up by the call
-                call.args.append(_comprehension(run, frame, argument))
+                call.args.append(comprehensions.gathered(run, frame, argument))
             else:
                 call.args.append(evaluate(run, frame, argument))
             call.exprs.append(argument)
@@ -322,105 +331,6 @@ def arguments_of(run: Run, frame: Frame, node: ast.Call) -> Call:
             call.open_args = True
     del run.pending[mark:]
     return call
-
-
-def _comprehension(run: Run, frame: Frame, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
-    made = ListV(made=run.place(frame, node), kind="set" if isinstance(node, ast.SetComp) else "list")
-
-    def add(inner: Frame) -> None:
-        value = evaluate(run, inner, node.elt)
-        made.items.append(value)
-
-    mark = run.pend(made.items)
-    made.open = not _generators(run, frame, node.generators, add, node)
-    del run.pending[mark:]
-    return made
-
-
-def _generator(run: Run, frame: Frame, node: ast.GeneratorExp) -> Value:
-    """What a generator gives is worked out where it stands; really it looks at what it iterates later."""
-    made = _comprehension(run, frame, node)
-    for clause in node.generators:
-        for part in ast.walk(clause.iter):
-            name = part.id if isinstance(part, ast.Name) else ""
-            home = frame.find(name) if name else None
-            for tensor in tensors_in(home.variables[name]) if home is not None else ():
-                tensor.memory.held = True
-    return made
-
-
-def _dictcomp(run: Run, frame: Frame, node: ast.DictComp) -> Value:
-    made = DictV(made=run.place(frame, node))
-
-    def add(inner: Frame) -> None:
-        key = evaluate(run, inner, node.key)
-        subscripts.dict_set(made, key, evaluate(run, inner, node.value))
-
-    mark = run.pend([made])
-    made.open = not _generators(run, frame, node.generators, add, node)
-    del run.pending[mark:]
-    return made
-
-
-def _generators(
-    run: Run, frame: Frame, generators: list[ast.comprehension], add: Callable[[Frame], None], node: ast.expr
-) -> bool:
-    """Run the clauses of a comprehension; True when every item was seen."""
-    inner = Frame(
-        frame.namespace,
-        {},
-        parent=frame,
-        function=frame.function,
-        receiver=frame.receiver,
-        owner=frame.owner,
-        clause=True,
-    )
-    loops = len(run.loops)
-    try:
-        return _clauses(run, inner, generators, add, node)
-    finally:
-        del run.loops[loops:]
-
-
-def _clauses(
-    run: Run, inner: Frame, generators: list[ast.comprehension], add: Callable[[Frame], None], node: ast.expr
-) -> bool:
-    if not generators:
-        add(inner)
-        return True
-    part, *rest = generators
-    loops = len(run.loops)
-    source = iterate(
-        run, inner, evaluate(run, inner, part.iter), part.iter, lazy=isinstance(node, ast.GeneratorExp)
-    )
-    exact = source.exact
-    loop = run.loop(run.place(inner, node), "comprehension")
-    loop.over = source.kind
-    run.loops.append(loop)
-    for item in _limited(source.source):
-        unpack_into(run, inner, part.target, item)
-        if all(_keeps(run, inner, test) for test in part.ifs):
-            exact = _clauses(run, inner, rest, add, node) and exact
-        loop.iteration += 1
-    del run.loops[loops:]
-    return exact
-
-
-def _limited(source: Iterator[Value]) -> Iterator[Value]:
-    for count, item in enumerate(source):
-        if count >= MAX_COMPREHENSION:
-            return
-        yield item
-
-
-MAX_COMPREHENSION = 16
-
-
-def _keeps(run: Run, frame: Frame, test: ast.expr) -> bool:
-    value = evaluate(run, frame, test)
-    if isinstance(value, Sym):
-        return True
-    return truth(run, frame, value, test)
 
 
 def _joined(run: Run, frame: Frame, node: ast.JoinedStr) -> Value:
@@ -486,10 +396,10 @@ _HANDLERS: dict[type[ast.expr], Callable[..., Value]] = {
     ast.Dict: _dict,
     ast.Lambda: _lambda,
     ast.Call: _call,
-    ast.ListComp: _comprehension,
-    ast.SetComp: _comprehension,
-    ast.GeneratorExp: _generator,
-    ast.DictComp: _dictcomp,
+    ast.ListComp: comprehensions.gathered,
+    ast.SetComp: comprehensions.gathered,
+    ast.GeneratorExp: comprehensions.generator,
+    ast.DictComp: comprehensions.table,
     ast.JoinedStr: _joined,
     ast.Starred: _starred,
     ast.NamedExpr: _named,

@@ -29,7 +29,7 @@ UNKNOWN_ITEMS = 2
 MAX_RANGE = 64
 
 
-def iterate(run: Run, frame: Frame, value: Value, node: ast.AST, *, lazy: bool = False) -> IteratorV:
+def iterate(run: Run, frame: Frame, value: Value, node: ast.AST) -> IteratorV:
     """The items of a value, one at a time."""
     if isinstance(value, IteratorV):
         return value

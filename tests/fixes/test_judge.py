@@ -1,0 +1,35 @@
+"""What the judge of fixes takes for the same output."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fixes.judging import prints_alike
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("loss 0.1234\n", "loss 0.1235\n"),
+        ("-1.8169289827346802", "-1.8169289827346801"),
+        ("1.0e-07 and 3", "1.1e-07 and 3"),
+        ("tensor([0.5000, 1.2500])", "tensor([0.4999, 1.2500])"),
+    ],
+)
+def test_rounding_is_no_difference(one: str, other: str) -> None:
+    assert prints_alike(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("loss 0.1234\n", "loss 0.1244\n"),
+        ("loss 0.1234\n", "loss 0.1234\n0.5\n"),
+        ("-1.8169289827346802", "-1.2773015499114990"),
+        ("step 3: 0.5", "step 4: 0.5"),
+        ("0.5", "-0.5"),
+        ("True", "False"),
+    ],
+)
+def test_other_numbers_and_words_are(one: str, other: str) -> None:
+    assert not prints_alike(one, other)
