@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import ast
+
 from gradguard.findings import Applicability, Finding
 from gradguard.rules.model import WARNING, Context, Rule, quoted, role_name
 from gradguard.rules.repair import copied, ways_out
-from gradguard.tape.events import Event, SavedTensorMutated
+from gradguard.tape.events import Event, SavedTensorMutated, WriteFact
 
 _HOW = {
     "numpy": "through NumPy memory",
     "statistics": "as a running statistic",
     "step": "by a fused optimizer step",
 }
+
+
+def _through_data(write: WriteFact) -> bool:
+    """Whether the writing statement spells `.data` itself, so that it can be spelled otherwise."""
+    parts = ast.walk(write.statement) if write.statement is not None else ()
+    spelled = any(isinstance(part, ast.Attribute) and part.attr == "data" for part in parts)
+    return spelled and ".data" in write.text
 
 
 def render(context: Context, event: Event) -> Finding | None:
@@ -21,7 +30,7 @@ def render(context: Context, event: Event) -> Finding | None:
     write, saved = event.write, event.saved
     how = _HOW.get(write.kind, "through `.data`")
     fixes = ways_out(context, event)
-    if write.kind in ("op", "augmented", "setitem") and ".data" in write.text:
+    if write.kind in ("op", "augmented", "setitem") and _through_data(write):
         fixes += context.plan(
             "data-to-detach",
             "Use `.detach()`, which autograd checks",

@@ -17,6 +17,7 @@ from gradguard.tape.lib import (
     hooks,
     module_methods,
     modules,
+    operations,
     optim,
     standard,
 )
@@ -36,7 +37,7 @@ from gradguard.tape.values import (
     tensors_in,
 )
 
-_MODELS = (autograd, builtins, creation, einsum, hooks, module_methods, modules, optim, standard)
+_MODELS = (autograd, builtins, creation, einsum, hooks, module_methods, modules, operations, optim, standard)
 """Imported for what they register."""
 
 _CONTEXTS = {
