@@ -12,7 +12,7 @@ import random
 import re
 import types
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import (
     AbstractContextManager,
     ExitStack,
@@ -42,6 +42,7 @@ from tests.oracle.programs import Gradients, as_array, cloned_saves, describe, g
 
 PATH = "program.py"
 SECONDS = 20.0
+SECOND = "backward through the graph a second time"
 SAME = 80
 """Characters after which torch's errors go on with shapes and versions."""
 
@@ -59,8 +60,8 @@ class Ran:
     printed: str = ""
 
 
-def run(code: str, *, cloned: bool = False, seconds: float = SECONDS) -> Ran:
-    """One run in this process."""
+def run(code: str, *, cloned: bool = False, retained: bool = False, seconds: float = SECONDS) -> Ran:
+    """One run in this process. `retained`: no backward frees the graph that it went through."""
     ran, gradients = Ran(), Gradients()
     main = types.ModuleType("__main__")
     torch.manual_seed(0)
@@ -76,7 +77,7 @@ def run(code: str, *, cloned: bool = False, seconds: float = SECONDS) -> Ran:
         warnings.simplefilter("ignore")
         try:
             compiled = compile(code, PATH, "exec")
-            with gradients_recorded(gradients), saves:
+            with graphs_retained() if retained else nullcontext(), gradients_recorded(gradients), saves:
                 exec(compiled, main.__dict__)
         except TooLong:
             ran.error = "no end"
@@ -102,6 +103,27 @@ def run(code: str, *, cloned: bool = False, seconds: float = SECONDS) -> Ran:
         ):
             ran.values.update({f"{name}[{i}]": _number(one) for i, one in enumerate(value)})
     return ran
+
+
+@contextlib.contextmanager
+def graphs_retained() -> Iterator[None]:
+    """A second backward finds what the first one went through."""
+    backward, grad = torch.autograd.backward, torch.autograd.grad
+
+    def retaining_backward(
+        tensors: Any, grad_tensors: Any = None, retain: Any = None, *rest: Any, **more: Any
+    ) -> None:
+        more.pop("retain_graph", None)
+        backward(tensors, grad_tensors, True, *rest, **more)
+
+    def retaining_grad(*args: Any, **more: Any) -> Any:
+        return grad(*args[:3], **{**more, "retain_graph": True})
+
+    torch.autograd.backward, torch.autograd.grad = retaining_backward, retaining_grad
+    try:
+        yield
+    finally:
+        torch.autograd.backward, torch.autograd.grad = backward, grad
 
 
 def _number(value: Any) -> Any:
@@ -206,6 +228,14 @@ def verdict(before: str, after: str, left: Sequence[str] = (), *, written: bool 
         plain = run(before)
         if plain.error[:SAME] == got.error[:SAME]:
             left, got = ("unreported",), run(after, cloned=True)
+    if SECOND in reference.error:
+        # What the original would give if its graphs were still there.
+        reference = run(before, cloned=written, retained=True)
+        got = run(after, cloned=bool(left), retained=bool(left))
+        if got.error and not reference.error:
+            return [f"raises {got.error}"]
+        if not reference.error:
+            return differences(reference, got, calls_differ=True)
     if reference.error:
         # What torch refuses with cloned saves, too, is no matter of writes, and no fix mends it.
         same = got.error[:SAME] == reference.error[:SAME]

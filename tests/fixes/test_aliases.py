@@ -105,6 +105,56 @@ SEEN = {
     "its base, asked for": "y = x.exp()[0]\ny += 1\ny._base.sum().backward()",
     "its strides": "y = x.exp()[:, ::2]\ny += 1\ny.sum().backward()\nprint(y.stride())",
     "memory around it": "y = x.exp()[:, 1:]\ny += 1\ny.as_strided((4,), (1,)).sum().backward()",
+    "its own names": "class A: pass\na = A()\ny = x.exp()\na.__dict__['y'] = y\ny += 1\n(y + a.y).sum().backward()",
+    "its own names, many at once": "class A: pass\na = A()\ny = x.exp()\nvars(a).update(y=y)\ny += 1\n(y + a.y).sum().backward()",
+    "the running names": "y = x.exp()\nvars()['z'] = y\ny += 1\n(y + z).sum().backward()",
+    "an attribute of whatever name": (
+        "from dataclasses import dataclass, fields\n\n\n@dataclass\nclass A:\n    y: object\n\n\na = A(x.exp())\n"
+        "b = [getattr(a, field.name) for field in fields(a)]\na.y.add_(1)\n(a.y + b[0]).sum().backward()"
+    ),
+    "an object that refuses another": (
+        "from dataclasses import dataclass\n\n\n@dataclass(frozen=True)\nclass A:\n    y: object\n\n\na = A(x.exp())\n"
+        "a.y.add_(1)\na.y.sum().backward()"
+    ),
+    "an object that counts what is bound": (
+        "class A:\n    def __init__(self):\n        self.__dict__['n'] = 0\n        self.y = x.exp()\n\n"
+        "    def __setattr__(self, name, value):\n        self.__dict__['n'] += 1\n        self.__dict__[name] = value\n\n\n"
+        "a = A()\na.y.add_(1)\na.y.sum().backward()\nprint(a.n)"
+    ),
+    "a library": "y = x.exp()\ntorch.kept = y\ny += 1\n(y + torch.kept).sum().backward()",
+    "the builtins": "import builtins\ny = x.exp()\nbuiltins.kept = y\ny += 1\n(y + kept).sum().backward()",
+    "a thread": (
+        "import threading\nkept = []\ny = x.exp()\nthread = threading.Thread(target=lambda: kept.append(y))\nthread.start()\n"
+        "thread.join()\ny += 1\n(y + kept[0]).sum().backward()"
+    ),
+    "a thread's function": (
+        "import threading\nkept = []\n\n\ndef keep():\n    kept.append(state.y)\n\n\nclass A: pass\nstate = A()\n"
+        "thread = threading.Thread(target=keep)\nstate.y = x.exp()\nthread.start()\nthread.join()\nstate.y += 1\n"
+        "(state.y + kept[0]).sum().backward()"
+    ),
+    "whoever calls back": (
+        "import atexit\ny = x.exp()\natexit.register(lambda: print(z.sum()))\nz = y.tanh()\nz += 1\nz.sum().backward()\nold = z"
+    ),
+    "a buffer": (
+        "buffer = bytearray(12)\nw = torch.frombuffer(buffer, dtype=torch.float32)\nout = (x * w).sum()\nw += 1\n"
+        "out.backward()\nprint(bytes(buffer))"
+    ),
+    "a capsule": (
+        "from torch.utils.dlpack import from_dlpack, to_dlpack\ny = x.exp()\nz = from_dlpack(to_dlpack(y.detach()))\ny += 1\n"
+        "y.sum().backward()\nprint(z.sum())"
+    ),
+    "a tensor set to it": "y = x.exp()\nz = torch.empty(0)\nz.set_(y.detach())\ny += 1\ny.sum().backward()\nprint(z.sum())",
+    "the data of another": "y = x.exp()\nz = torch.empty(0)\nz.data = y.data\ny += 1\ny.sum().backward()\nprint(z.sum())",
+    "other processes": (
+        "y = x.exp().detach().share_memory_()\nout = (x * y).sum()\ny += 1\nout.backward()\nprint(y.is_shared())"
+    ),
+    "what is about to be returned": (
+        "def f():\n    y = x.exp()\n    try:\n        return y\n    finally:\n        y.mul_(2)\n\n\nf().sum().backward()"
+    ),
+    "what is returned from a context": (
+        "from contextlib import contextmanager\n\n\n@contextmanager\ndef doubled(t):\n    yield\n    t.mul_(2)\n\n\n"
+        "def f():\n    y = x.exp()\n    with doubled(y):\n        return y\n\n\nf().sum().backward()"
+    ),
 }  # fmt: skip
 """Who sees the write -> the program. The first write to a saved tensor is what must not become a new tensor unasked."""
 
@@ -119,6 +169,19 @@ ALONE = {
     "a generator's own": "def rows(t):\n    y = t.exp()\n    for i in range(2):\n        y += 1\n        yield y.sum()\n\n\nsum(rows(x)).backward()",
     "summed in a comprehension": "def rows(t):\n    y = t.exp()\n    for i in range(2):\n        y += 1\n        yield y\n\n\nsum([row.sum() for row in rows(x)]).backward()",
     "a state that is read between": "class Cell:\n    def __init__(self):\n        self.h = x.exp()\n\n    def up(self):\n        self.h += 1\n        return self.h.sum()\n\n\ncell = Cell()\n(cell.up() * cell.up()).backward()",
+    "an operator of an object that counts what is bound": (
+        "class A:\n    def __setattr__(self, name, value):\n        self.__dict__[name] = value\n\n\n"
+        "a = A()\na.y = x.exp()\na.y += 1\na.y.sum().backward()"
+    ),
+    "a function given away that reads others": (
+        "import atexit\natexit.register(lambda: print(x))\ny = x.exp()\ny += 1\ny.sum().backward()"
+    ),
+    "an object given away that does not hold it": (
+        "import atexit\nclass A: pass\na = A()\natexit.register(print, a)\ny = x.exp()\ny += 1\ny.sum().backward()\na.y = y"
+    ),
+    "what is returned is another": (
+        "def f():\n    y = x.exp()\n    try:\n        return y.sum()\n    finally:\n        y.mul_(2)\n\n\nf().backward()"
+    ),
     "an own copy of a view": "y = x[:, ::2].clone().exp()\ny += 1\ny.sum().backward()\nprint(y.stride())",
     "a contiguous mask": "y = x.exp()\nm = y > 1.5\ny[m] = torch.ones(3, 3)[m]\ny.view(-1).sum().backward()",
 }  # fmt: skip

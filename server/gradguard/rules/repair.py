@@ -55,7 +55,9 @@ def rewritten(context: Context, write: WriteFact, *, known: bool = True) -> list
     name = next((text for text in spelled if text in sharing.slots), "")
     if sharing.slots and not name:
         return []
-    safe = sharing.slots <= {name} and sharing.reasons <= HARMLESS and not context.analysis.limits
+    # An operator binds what it wrote anew as it is.
+    own = {"guarded"} if write.kind == "augmented" and name == spelled[0] else set()
+    safe = sharing.slots <= {name} and sharing.reasons <= HARMLESS | own and not context.analysis.limits
     safe = safe and not _lies_otherwise(context, write.place, name, sharing)
     applicability = Applicability.SAFE if safe else Applicability.UNSAFE
     if write.kind in ("op", "augmented", "out") and (not name or name == spelled[0]):

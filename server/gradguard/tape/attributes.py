@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections.abc import Iterator, MutableMapping
 
 from gradguard.tape import imports, library, lifetime, machine, tensors
 from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
+from gradguard.tape.lending import lend
 from gradguard.tape.run import Run
 from gradguard.tape.values import (
     ArrayV,
@@ -124,7 +126,7 @@ def instance_get(run: Run, frame: Frame, owner: Instance, name: str, node: ast.A
     if name == "__class__":
         return owner.cls
     if name == "__dict__":
-        return DictV({key: (key, value) for key, value in owner.attributes.items()})
+        return own_names(owner)
     value = library.instance_attribute(run, owner, name)
     if value is not library.MISSING:
         return value
@@ -138,6 +140,49 @@ def instance_get(run: Run, frame: Frame, owner: Instance, name: str, node: ast.A
     made = run.fresh(text=name)
     owner.attributes[name] = made
     return made
+
+
+class _OwnNames(MutableMapping[object, tuple[Value, Value]]):
+    """An object's attributes as the items of a dictionary: who changes one changes the other."""
+
+    def __init__(self, attributes: dict[str, Value]) -> None:
+        self.attributes = attributes
+
+    def __getitem__(self, key: object) -> tuple[Value, Value]:
+        return key, self.attributes[str(key)]
+
+    def __setitem__(self, key: object, item: tuple[Value, Value]) -> None:
+        self.attributes[str(key)] = item[1]
+
+    def __delitem__(self, key: object) -> None:
+        del self.attributes[str(key)]
+
+    def __iter__(self) -> Iterator[object]:
+        return iter([name for name in self.attributes if not _internal(name)])
+
+    def __len__(self) -> int:
+        return sum(not _internal(name) for name in self.attributes)
+
+
+def _internal(name: str) -> bool:
+    """Whether the engine itself keeps something under this name."""
+    return name.startswith("__") and name.endswith("__")
+
+
+def own_names(owner: Instance) -> DictV:
+    """`owner.__dict__`, `vars(owner)`."""
+    return DictV(_OwnNames(owner.attributes), open=library.kind_of(owner) != "object")
+
+
+def guards(cls: Value, name: str) -> bool:
+    """Whether `object.name = value` runs code of the object's class, or is refused by it."""
+    if not isinstance(cls, ClassV):
+        return False
+    if any(isinstance(one, ClassV) and one.frozen for one in linear(cls)):
+        return True
+    found = class_lookup(cls, name)
+    describes = isinstance(found, Instance) and class_lookup(found.cls, "__set__") is not None
+    return describes or _property(cls, name) or class_lookup(cls, "__setattr__") is not None
 
 
 def bind(run: Run, receiver: Value, found: Value) -> Value:
@@ -303,6 +348,8 @@ def put(
         owner.attributes[name] = value
     elif isinstance(owner, Sym):
         owner.facts[name] = value
+    else:
+        lend(run, (value,))
 
 
 def _property(cls: Value, name: str) -> bool:

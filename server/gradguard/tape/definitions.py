@@ -88,6 +88,13 @@ def _mode_of(decorator: Value) -> str | None:
     return None
 
 
+def _frozen(decorator: ast.expr) -> bool:
+    return isinstance(decorator, ast.Call) and any(
+        keyword.arg == "frozen" and not (isinstance(keyword.value, ast.Constant) and not keyword.value.value)
+        for keyword in decorator.keywords
+    )
+
+
 def class_(run: Run, frame: Frame, node: ast.ClassDef) -> Value:
     """The value of a `class` statement."""
     from gradguard.tape.expressions import evaluate
@@ -119,6 +126,7 @@ def class_(run: Run, frame: Frame, node: ast.ClassDef) -> Value:
         path = getattr(
             evaluate(run, frame, decorator.func if isinstance(decorator, ast.Call) else decorator), "path", ""
         )
-        if path.endswith(("dataclasses.dataclass", "attr.s", "attrs.define", "dataclass")):
+        if path.endswith(("dataclasses.dataclass", "attr.s", "attrs.define", "attrs.frozen", "dataclass")):
             made.dataclass = True
+            made.frozen = path.endswith("frozen") or _frozen(decorator)
     return made

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from gradguard.tape.domain import Memory, Place, Tensor
 from gradguard.tape.frame import Frame, Globals
+from gradguard.tape.lending import LENT
 from gradguard.tape.values import (
     ArrayV,
     BuiltinMethod,
@@ -58,9 +59,9 @@ class Sharing:
     slots: frozenset[str] = frozenset()
     """Places that lead to the written memory."""
     reasons: frozenset[str] = frozenset()
-    """`argument`: a caller passed it. `held`: code that is not read may look at it again. `own`: the tensor has
-    attributes that the program gave it, which another one lacks. `leaf`: the tensor is one. `no-grad`: written with grad mode off, and it
-    has a history. `hooks`: hooks or a retained gradient are on it. `parameter`: the slot takes parameters
+    """`argument`: a caller passed it. `held`: code that is not read may look at it again. `guarded`: to bind
+    its attribute anew runs code of the program, or is refused. `own`: the tensor has attributes that the program
+    gave it, which another one lacks. `leaf`: the tensor is one. `no-grad`: written with grad mode off, and it has a history. `hooks`: hooks or a retained gradient are on it. `parameter`: the slot takes parameters
     only. `dtype`: an op out of place may give another dtype. `unknown`: too much to look through. `untyped`,
     `shape`: an op in place may be refused, since a dtype is not known, or an operand not seen to fit. Of
     `x[i] = v`: `index`, `mask`: `i` is not seen to be what `index_put` takes, or a mask of all of `x`; `value`,
@@ -177,6 +178,10 @@ def sharing(run: Run, target: Tensor, operands: Iterable[Tensor]) -> Sharing:
     reasons: set[str] = set()
     held = {target.number: target}
     for step, value in _leading_to(run, target.memory):
+        if step.lent:
+            reasons.add("held")
+        if step.guarded:
+            reasons.add("guarded")
         if value is None:
             reasons.add("unknown")
         elif isinstance(value, ArrayV):
@@ -256,12 +261,16 @@ def _given(run: Run) -> Iterator[Tensor]:
 class _Step:
     """How a value is reached: a name, or a step from what holds it. Spelled out only where it matters."""
 
-    __slots__ = ("around", "key", "kind")
+    __slots__ = ("around", "guarded", "key", "kind", "lent")
 
-    def __init__(self, around: _Step | None, key: object, kind: str = "") -> None:
+    def __init__(self, around: _Step | None, key: object, kind: str = "", *, lent: bool = False) -> None:
         self.around = around
         self.key = key
         self.kind = kind
+        self.lent: bool = lent or (around is not None and around.lent)
+        """Code that is not read can take it, too."""
+        self.guarded = False
+        """Binding it anew runs code of the program, or is refused."""
 
     def spelled(self, *, inner: bool = False) -> str:
         """The path as the running function would write it. An item of a tuple cannot be bound, what is in it may."""
@@ -279,14 +288,17 @@ def _leading_to(run: Run, memory: Memory) -> Iterator[tuple[_Step, Value]]:
     Each object is looked into once; a tensor counts for each place that holds it.
     """
     seen: set[int] = set()
+    from gradguard.tape.attributes import guards
+
     visits = 0
+    lent: set[str] = run.notes.get(LENT, set())
     for count, (mark, name, root) in enumerate(_names(run, memory)):
         if count > MAX_NAMES:
             yield _Step(None, name, mark), None
             return
         if _inert(root) or (type(root) is Tensor and _leads_elsewhere(root, memory)):
             continue
-        stack: list[tuple[_Step, Value]] = [(_Step(None, name, mark), root)]
+        stack: list[tuple[_Step, Value]] = [(_Step(None, name, mark, lent=name in lent), root)]
         while stack:
             step, value = stack.pop()
             if isinstance(value, Sym) and value.tensor is not None:
@@ -307,11 +319,15 @@ def _leading_to(run: Run, memory: Memory) -> Iterator[tuple[_Step, Value]]:
             if visits > MAX_VISITS:
                 yield step, None
                 return
+            escaped = isinstance(value, (ListV, DictV, Instance)) and value.escaped
             for key, kind, one in _parts(value):
                 # Most of what a network holds are its parameters.
                 if _leads_elsewhere(one, memory) if type(one) is Tensor else _inert(one):
                     continue
-                stack.append((_Step(step, key, kind) if kind else _Step(None, key, ELSEWHERE), one))
+                at = _Step(step, key, kind, lent=escaped) if kind else _Step(None, key, ELSEWHERE)
+                if kind == "." and isinstance(value, Instance):
+                    at.guarded = guards(value.cls, str(key))
+                stack.append((at, one))
 
 
 _PLAIN = frozenset({type(None), bool, int, float, str, bytes, TorchName, External, ModuleV, ImportV})

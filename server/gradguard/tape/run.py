@@ -247,9 +247,12 @@ class Run:
         made.inference = self.modes.inference
         return made
 
-    def pend(self, values: list[Value]) -> int:
-        """Values that an expression holds while the rest of it is evaluated; where to cut `pending` off behind it."""
-        self.pending.append((len(self.frames), values))
+    def pend(self, values: list[Value], *, past: bool = False) -> int:
+        """Values that an expression holds while the rest of it is evaluated; where to cut `pending` off behind it.
+
+        past: the statement is over, and others of its function run before the values are taken.
+        """
+        self.pending.append((len(self.frames) - past, values))
         return len(self.pending) - 1
 
     def loop(self, place: Place, kind: str) -> Loop:

@@ -103,23 +103,23 @@ class Snapshot:
                 self._value(item)
 
     def _list(self, value: ListV) -> None:
-        items, is_open, counted = list(value.items), value.open, value.counted
+        items, is_open, counted, escaped = list(value.items), value.open, value.counted, value.escaped
 
         def undo() -> None:
             value.items[:] = items
-            value.open, value.counted = is_open, counted
+            value.open, value.counted, value.escaped = is_open, counted, escaped
 
         self._restore.append(undo)
         for item in items:
             self._value(item)
 
     def _dict(self, value: DictV) -> None:
-        items, is_open, counted = dict(value.items), value.open, value.counted
+        items, is_open, counted, escaped = dict(value.items), value.open, value.counted, value.escaped
 
         def undo() -> None:
             value.items.clear()
             value.items.update(items)
-            value.open, value.counted = is_open, counted
+            value.open, value.counted, value.escaped = is_open, counted, escaped
 
         self._restore.append(undo)
         for _, item in items.values():
@@ -127,10 +127,11 @@ class Snapshot:
 
     def _instance(self, value: Instance) -> None:
         training, hooks, compiled = value.training, list(value.hooks), value.compiled
+        escaped = value.escaped
         stored = set(value.stored)
 
         def undo() -> None:
-            value.training, value.compiled = training, compiled
+            value.training, value.compiled, value.escaped = training, compiled, escaped
             value.hooks[:] = hooks
             value.stored = stored
 
@@ -182,13 +183,14 @@ class Snapshot:
             self._value(value.base)
 
     def _counters(self, memory: Memory, counter: Version) -> None:
-        writes, counted, version, kept = len(memory.writes), len(counter.writes), counter.value, memory.kept
+        writes, counted, version = len(memory.writes), len(counter.writes), counter.value
+        kept, held = memory.kept, memory.held
 
         def undo() -> None:
             del memory.writes[writes:]
             del counter.writes[counted:]
             counter.value = version
-            memory.kept = kept
+            memory.kept, memory.held = kept, held
 
         self._restore.append(undo)
 

@@ -300,6 +300,7 @@ def _while(run: Run, frame: Frame, node: ast.While) -> Steps:
 
 def _with(run: Run, frame: Frame, node: ast.With | ast.AsyncWith) -> Steps:
     entered: list[Value] = []
+    signal: Value = None
     try:
         for item in node.items:
             manager = evaluate(run, frame, item.context_expr)
@@ -307,10 +308,13 @@ def _with(run: Run, frame: Frame, node: ast.With | ast.AsyncWith) -> Steps:
             entered.append(manager)
             if item.optional_vars is not None:
                 unpack_into(run, frame, item.optional_vars, value)
-        return (yield from execute_block(run, frame, node.body))
+        signal = yield from execute_block(run, frame, node.body)
+        return signal
     finally:
+        mark = run.pend([signal.value] if isinstance(signal, RETURN) else [], past=True)
         for manager in reversed(entered):
             leave(run, frame, manager, node)
+        del run.pending[mark:]
 
 
 def _try(run: Run, frame: Frame, node: ast.Try) -> Steps:
@@ -334,9 +338,23 @@ def _try(run: Run, frame: Frame, node: ast.Try) -> Steps:
                     signal = yield from _handle(run, frame, node.handlers[0], run.fresh())
                 else:
                     signal = yield from execute_block(run, frame, node.orelse)
+    except PyRaise as error:
+        signal = RETURN(error.value)
+        raise
     finally:
-        final = yield from execute_block(run, frame, node.finalbody)
+        final = yield from _behind(run, frame, node.finalbody, signal)
     return final if final is not None else signal
+
+
+def _behind(run: Run, frame: Frame, body: list[ast.stmt], signal: Value) -> Steps:
+    """A block that runs while a value waits to be returned or raised."""
+    if not body:
+        return None
+    mark = run.pend([signal.value] if isinstance(signal, RETURN) else [], past=True)
+    try:
+        return (yield from execute_block(run, frame, body))
+    finally:
+        del run.pending[mark:]
 
 
 def _handle(run: Run, frame: Frame, handler: ast.ExceptHandler, value: Value) -> Steps:

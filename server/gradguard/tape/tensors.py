@@ -10,6 +10,7 @@ from gradguard.tape.backward import backward, check_root
 from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor, Write, both
 from gradguard.tape.frame import Frame
+from gradguard.tape.lending import lend
 from gradguard.tape.run import Run
 from gradguard.tape.truth import known_truth
 from gradguard.tape.values import ArrayV, BuiltinMethod, Sym, TorchName, TupleV, Value, tensors_in
@@ -142,6 +143,7 @@ def assign_data(run: Run, frame: Frame, owner: Tensor, value: Value, node: ast.A
     if isinstance(given, Tensor) and given.inference is not owner.inference:
         # It then is partly the one, partly the other: `is_inference()` follows the new tensor, its counter does not.
         owner.inference = None
+    lend(run, (owner, given) if isinstance(given, Tensor) and given.memory is not owner.memory else ())
     if isinstance(given, Tensor) and (given.memory is owner.memory or _twin(given, owner)):
         return
     place = run.place(frame, run.statement or node)
@@ -184,6 +186,9 @@ def method(run: Run, frame: Frame, owner: Tensor, name: str, call: Call, node: a
     handler = _METHODS.get(name)
     if handler is not None:
         return handler(run, frame, owner, call, node)
+    if name == "set_":
+        # The memory of another tensor, or of a storage that somebody holds: whose it is from now on is not followed.
+        lend(run, (owner, *call.args, *call.kwargs.values()))
     receiver = (
         node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
     )
@@ -325,6 +330,12 @@ def _resize(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) ->
     return owner
 
 
+def _shared(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    """Other processes may see the memory from now on."""
+    owner.memory.held = True
+    return owner
+
+
 def _self(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
     return owner
 
@@ -445,7 +456,7 @@ _METHODS: dict[str, Handler] = {
     "pin_memory": _self,
     "resize_": _resize,
     "resize_as_": _resize,
-    "share_memory_": _self,
+    "share_memory_": _shared,
     "new_zeros": _new,
     "new_ones": _new,
     "new_empty": _new,

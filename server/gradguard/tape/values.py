@@ -7,7 +7,7 @@ an object of its own, created anew on each path, so that the interpreter may sim
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +72,7 @@ class TupleV:
 class DictV:
     """A dictionary keyed by constants or by the identity of objects."""
 
-    items: dict[object, tuple[Value, Value]] = field(default_factory=dict)
+    items: MutableMapping[object, tuple[Value, Value]] = field(default_factory=dict)
     """key token -> (key value, value)"""
     open: bool = False
     made: Place | None = None
@@ -113,6 +113,8 @@ class ClassV:
     node: ast.ClassDef | None = None
     namespace: Namespace | None = None
     dataclass: bool = False
+    frozen: bool = False
+    """Its objects refuse to have their attributes bound anew."""
     fields: list[tuple[str, Value]] = field(default_factory=list)
     order: tuple[Value, ...] | None = None
     """The class and its bases in lookup order, once it was asked for."""

@@ -12,6 +12,7 @@ from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.instances import instance_of
 from gradguard.tape.iteration import MAX_RANGE, UNKNOWN_ITEMS, iterate
+from gradguard.tape.lending import lend
 from gradguard.tape.lib import others
 from gradguard.tape.library import external_function
 from gradguard.tape.run import Run
@@ -379,6 +380,8 @@ def _hasattr(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 def _getattr(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     owner, name = call.get(0, "obj"), call.get(1, "name")
     if not isinstance(name, str):
+        # It may be any of them.
+        lend(run, tensors_in(TupleV(tuple(owner.attributes.values()))) if isinstance(owner, Instance) else ())
         return run.fresh()
     if len(call.args) > 2 and isinstance(owner, Instance) and name not in owner.attributes:
         if attributes.class_lookup(owner.cls, name) is None:
@@ -416,17 +419,21 @@ def _type(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return value.cls if isinstance(value, Instance) else run.fresh()
 
 
-@external_function(
-    "builtins.id", "builtins.hash", "builtins.ord", "builtins.callable", "builtins.vars", "builtins.dir"
-)
+@external_function("builtins.id", "builtins.hash", "builtins.ord", "builtins.callable", "builtins.dir")
 def _opaque(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     for tensor in tensors_in(call.get(0, "obj")) if call.name in ("id", "hash") else ():
         tensor.memory.held = True  # another tensor has another one
     return Sym(("id", *map(key_of, call.args)), "int")
 
 
+@external_function("builtins.vars")
+def _vars(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    owner = call.get(0, "object")
+    return attributes.own_names(owner) if isinstance(owner, Instance) else _by_name(run, frame, call, node)
+
+
 @external_function("builtins.globals", "builtins.locals", "builtins.exec", "builtins.eval")
 def _by_name(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     run.notes["by_name"] = True
-    others.escaped(call)
+    others.escaped(run, call)
     return run.fresh()

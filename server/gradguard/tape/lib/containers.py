@@ -9,6 +9,7 @@ from gradguard.tape import counting, machine
 from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
+from gradguard.tape.lending import lend
 from gradguard.tape.run import Run
 from gradguard.tape.subscripts import dict_set
 from gradguard.tape.truth import key_of
@@ -21,6 +22,7 @@ def method(
     """Call a container's method."""
     handler = (_DICT if isinstance(receiver, DictV) else _LIST).get(name)
     if handler is None:
+        lend(run, (receiver, *call.args, *call.kwargs.values()))
         return run.fresh()
     return handler(run, frame, receiver, call, node)
 

@@ -9,6 +9,7 @@ from gradguard.tape.binding import Call
 from gradguard.tape.coerce import number
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
+from gradguard.tape.lending import lend
 from gradguard.tape.library import torch_function
 from gradguard.tape.run import Run
 from gradguard.tape.truth import known_truth
@@ -201,12 +202,25 @@ def _wrap(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     if name in ("as_tensor", "asarray"):
         made.dtype, shape = _literal(source)
         layout.fresh(made, shape, [])
+        made.memory.held = isinstance(source, Sym)
+    elif name == "from_numpy":
+        made.memory.held = True
     elif all(isinstance(a, int) for a in call.args) and name.endswith("Tensor"):
         layout.fresh(made, tuple(call.args), [])
     if any(t.requires_grad is not False for t in tensors_in(source)):
         made.source = "rewrapped"
         made.cuts = graphs.cut_off(tensors_in(source), call.place, call.name, machine.source_text(node))
     return options(run, made, call)
+
+
+@torch_function("torch.frombuffer", "torch.from_file", "torch.from_dlpack", "torch.utils.dlpack.from_dlpack")
+def _over_memory(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    """A tensor over memory that others hold, too."""
+    made = torchcalls.call_op(run, frame, f"torch.{call.name}", call, node)
+    if made is torchcalls.MISSING:
+        made = torchcalls.unknown_op(run, call, call.name, view=True)
+    lend(run, (made, *call.args, *call.kwargs.values()))
+    return made
 
 
 def _converted(run: Run, frame: Frame, source: Tensor, call: Call, node: ast.AST) -> Value:

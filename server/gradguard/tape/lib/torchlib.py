@@ -9,6 +9,7 @@ from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor, is_number
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
+from gradguard.tape.lending import lend
 from gradguard.tape.lib import (
     autograd,
     builtins,
@@ -176,6 +177,8 @@ def _unbound(run: Run, frame: Frame, name: str, call: Call, node: ast.AST) -> Va
 
 _SILENT = ("cuda.", "backends.", "manual_seed", "random.", "set_", "get_", "is_", "use_", "distributed.", "profiler.", "save", "multiprocessing.", "version", "utils.", "seed", "hub.", "jit.", "onnx.", "compiler.", "_dynamo.", "accelerator.", "mps.", "xpu.", "finfo", "iinfo", "Size", "Generator", "amp.")  # fmt: skip
 
+_ONLY_LOOKS = ("cuda.", "backends.", "is_", "get_", "save", "accelerator.", "mps.", "xpu.")
+
 
 def _unknown(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
     tensors = [t for value in (*call.args, *call.kwargs.values()) for t in tensors_in(value)]
@@ -188,6 +191,8 @@ def _unknown(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Va
         run.devices.add("accelerator")
         return Sym((path,), "bool" if "is_available" in path else "int")
     if short.startswith(_SILENT) or not tensors:
+        if not short.startswith(_ONLY_LOOKS):
+            lend(run, (*call.args, *call.kwargs.values()))
         return run.fresh(data=not tensors)
     if short.startswith("distributions"):
         return _distribution(run, frame, path, call, node)

@@ -1,0 +1,103 @@
+"""Code that is not read is given something, and may look at it again whenever it likes.
+
+Tensors are marked at once, with whatever they are in. What is put into an object or container afterwards is
+reached through it (`escaped`), and a function that was given away reads its names when it is called.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from gradguard.tape.domain import Tensor
+from gradguard.tape.values import (
+    ArrayV,
+    BuiltinMethod,
+    DictV,
+    FunctionV,
+    Instance,
+    IteratorV,
+    ListV,
+    Method,
+    PartialV,
+    Sym,
+    TupleV,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from gradguard.tape.run import Run
+
+MAX_VISITS = 1000
+LENT = "lent"
+"""Note of a run: names that a function reads which was given away."""
+
+
+def lend(run: Run, values: Iterable[Value]) -> None:
+    """Mark everything that these values lead to."""
+    waiting = list(values)
+    for _ in range(MAX_VISITS):
+        if not waiting:
+            return
+        value = waiting.pop()
+        if isinstance(value, Sym) and value.tensor is not None:
+            value = value.tensor
+        if isinstance(value, Tensor):
+            value.memory.held = True
+        elif isinstance(value, ArrayV):
+            if value.memory_of is not None:
+                value.memory_of.memory.held = True
+        elif isinstance(value, TupleV):
+            waiting += value.items
+        elif isinstance(value, (ListV, DictV, Instance)):
+            if not value.escaped:
+                value.escaped = True
+                waiting += _inside(value)
+            elif not isinstance(value, Instance):
+                waiting += _inside(value)
+        elif isinstance(value, FunctionV):
+            waiting += _read_by(run, value)
+        elif isinstance(value, Method):
+            waiting += (value.receiver, value.function)
+        elif isinstance(value, BuiltinMethod):
+            waiting.append(value.receiver)
+        elif isinstance(value, PartialV):
+            waiting += (value.function, *value.args, *value.kwargs.values())
+        elif isinstance(value, IteratorV):
+            waiting += value.over
+            waiting += value.frame.variables.values() if value.frame is not None else ()
+
+
+def _inside(value: ListV | DictV | Instance) -> Iterable[Value]:
+    if isinstance(value, DictV):
+        return [item for _, item in value.items.values()]
+    return value.items if isinstance(value, ListV) else list(value.attributes.values())
+
+
+def _read_by(run: Run, function: FunctionV) -> Iterator[Value]:
+    """What a function sees from outside: now here, later by name."""
+    yield from function.defaults.values()
+    yield from function.attributes.values()
+    lent: set[str] = run.notes.setdefault(LENT, set())
+    for name in sorted(free_names(function.node) - lent):
+        lent.add(name)
+        home = function.scope.find(name) if function.scope is not None else None
+        variables = home.variables if home is not None else function.namespace.variables
+        if name in variables:
+            yield variables[name]
+
+
+def free_names(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> frozenset[str]:
+    """Names that a function reads or declares, and does not bind itself."""
+    known: frozenset[str] | None = getattr(node, "_gradguard_free", None)
+    if known is None:
+        body = node.body if isinstance(node.body, list) else [node.body]
+        parts = [part for statement in body for part in ast.walk(statement)]
+        declared = {name for p in parts if isinstance(p, (ast.Global, ast.Nonlocal)) for name in p.names}
+        read = {p.id for p in parts if isinstance(p, ast.Name) and isinstance(p.ctx, ast.Load)}
+        bound = {p.id for p in parts if isinstance(p, ast.Name) and isinstance(p.ctx, ast.Store)}
+        bound |= {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
+        known = frozenset((read - bound) | declared)
+        node._gradguard_free = known  # type: ignore[union-attr]
+    return known
