@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 from gradguard.rules.blocks import function_around
@@ -18,6 +19,27 @@ _DIFFERENTIATES = frozenset({"backward", "grad"})
 def asks(context: Context) -> bool:
     """Whether any code goes another way where nothing is recorded, or hooks into what is."""
     return any(_marked(source.tree, "_gradguard_asks", _asks) for source in context.analysis.sources.values())
+
+
+def hooks(context: Context) -> bool:
+    """Whether any code is run for each gradient that comes by, or computes one of its own."""
+    return any(
+        _marked(source.tree, "_gradguard_hooks", _hooks) for source in context.analysis.sources.values()
+    )
+
+
+def looks_into_graph(context: Context) -> bool:
+    """Whether any code goes from node to node of a graph, or to what one has saved."""
+    return any(
+        _marked(source.tree, "_gradguard_walks", _walks) for source in context.analysis.sources.values()
+    )
+
+
+def second_order(context: Context) -> bool:
+    """Whether any gradient is recorded to be differentiated itself."""
+    return any(
+        _marked(source.tree, "_gradguard_second", _second) for source in context.analysis.sources.values()
+    )
 
 
 def pads(context: Context) -> bool:
@@ -112,13 +134,90 @@ def _marked(tree: ast.Module, name: str, ask: Callable[[ast.Module], bool]) -> b
 
 
 def _asks(tree: ast.Module) -> bool:
+    parameters: set[ast.AST] | None = None
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in _HOOKED:
             return True
-        test = node.test if isinstance(node, (ast.If, ast.IfExp, ast.While)) else None
-        if test is not None and any(getattr(part, "attr", "") in _TESTED for part in ast.walk(test)):
+        if isinstance(node, ast.Attribute) and node.attr in _TESTED and isinstance(node.ctx, ast.Load):
+            parameters = parameters if parameters is not None else set(_of_parameters(tree))
+            if node not in parameters:
+                return True
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr"):
+            if any(isinstance(arg, ast.Constant) and arg.value in _TESTED | _HOOKED for arg in node.args):
+                return True
+        if isinstance(node, ast.Try) and node.handlers and any(map(_refuses, node.body)):
             return True
     return False
+
+
+def _of_parameters(tree: ast.Module) -> Iterator[ast.AST]:
+    """Questions to parameters, which have no graph but the one they begin: `p.requires_grad for p in net.parameters()`."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.For, ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+            sources = [node.iter] if isinstance(node, ast.For) else [each.iter for each in node.generators]
+        elif isinstance(node, ast.Call) and any(isinstance(arg, ast.Lambda) for arg in node.args):
+            sources = [arg for arg in node.args if not isinstance(arg, ast.Lambda)]
+        else:
+            sources = []
+        if any("param" in ast.unparse(source).lower() for source in sources):
+            yield from ast.walk(node)
+        owner = node.value if isinstance(node, ast.Attribute) else None
+        if owner is not None and _PARAMETER.search(ast.unparse(owner).lower()):
+            yield node
+
+
+_PARAMETER = re.compile(r"(param\w*|weight|bias)(\[[^\]]*\])?$")
+
+
+def _refuses(statement: ast.stmt) -> bool:
+    """Whether a statement calls what refuses a tensor with a graph."""
+    return any(
+        isinstance(part, ast.Call) and ast.unparse(part.func).rpartition(".")[2] in _REFUSING
+        for part in ast.walk(statement)
+    )
+
+
+_REFUSING = frozenset({"numpy", "deepcopy", "asarray", "array", "__array__"})
+
+
+def _hooks(tree: ast.Module) -> bool:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and _HOOKING.fullmatch(node.attr):
+            return True
+        if isinstance(node, ast.ClassDef) and any(
+            ast.unparse(base).endswith("Function") for base in node.bases
+        ):
+            return True
+    return False
+
+
+_HOOKING = re.compile(r"register_(?!\w*forward)\w*hook")
+
+
+def _walks(tree: ast.Module) -> bool:
+    """A node of a graph is compared and printed without being looked into."""
+    plain: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            plain.update((node.left, *node.comparators))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "str", "repr", "type"):
+            plain.update(node.args)
+        elif isinstance(node, ast.FormattedValue):
+            plain.add(node.value)
+    return any(
+        isinstance(node, ast.Attribute) and node.attr in _NODES and node not in plain
+        for node in ast.walk(tree)
+    )
+
+
+_NODES = frozenset({"grad_fn", "next_functions"})
+
+
+def _second(tree: ast.Module) -> bool:
+    return any(
+        isinstance(node, ast.keyword) and node.arg == "create_graph" and not _is_false(node.value)
+        for node in ast.walk(tree)
+    )
 
 
 def _makes_encoders(tree: ast.Module) -> bool:

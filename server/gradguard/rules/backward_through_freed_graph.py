@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradguard.findings import Applicability, Finding, FixPlan, spans_text
+from gradguard.rules.asking import hooks
 from gradguard.rules.blocks import between, function_around
 from gradguard.rules.detaching import detached
 from gradguard.rules.model import ERROR, Context, Rule, quoted
@@ -77,10 +78,11 @@ def _summed(context: Context, event: SecondBackward, tree: ast.Module) -> list[F
         return []
     span = context.analysis.span(event.second)
     second = spans_text(span)
+    together = not event.apart and not hooks(context)
     return context.plan(
         "sum-backwards",
         "Sum both and go backward once",
-        Applicability.SAFE,
+        Applicability.SAFE if together else Applicability.UNSAFE,
         event.first.node,
         event.first,
         second=second,

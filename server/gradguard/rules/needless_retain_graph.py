@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradguard.findings import Applicability, Finding, FixPlan
+from gradguard.rules.asking import looks_into_graph
 from gradguard.rules.blocks import settled
 from gradguard.rules.model import INFORMATION, WARNING, Context, Rule
 from gradguard.tape.events import Event, RetainGraph
@@ -37,7 +38,8 @@ def _without_flag(context: Context, event: RetainGraph) -> list[FixPlan]:
         if index >= len(node.args) or any(isinstance(arg, ast.Starred) for arg in node.args):
             return []  # it comes with `**options`
         data["position"] = str(index)
-    safe = settled(context, Applicability.SAFE)
+    shared = event.shared or looks_into_graph(context)
+    safe = settled(context, Applicability.UNSAFE if shared else Applicability.SAFE)
     return context.plan("drop-retain-graph", "Drop `retain_graph=True`", safe, node, event.place, **data)
 
 

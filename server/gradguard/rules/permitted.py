@@ -10,6 +10,8 @@ import ast
 from dataclasses import replace
 
 from gradguard.findings import Applicability, FixPlan
+from gradguard.ops import table
+from gradguard.rules.asking import second_order
 from gradguard.rules.model import Context
 from gradguard.rules.repair import rewritten, written
 from gradguard.tape.domain import Place
@@ -75,7 +77,8 @@ def _under_no_grad(context: Context, event: RefusedWrite) -> list[FixPlan]:
     if not isinstance(statement, (ast.Expr, ast.AugAssign, ast.Assign)):
         return []
     # A step along a gradient is not meant to be differentiated itself.
-    step = any(isinstance(part, ast.Attribute) and part.attr == "grad" for part in ast.walk(statement))
+    step = any(_is_gradient(part) for part in ast.walk(statement)) and _only_updates(statement)
+    step = step and not second_order(context)
     return context.plan(
         "no-grad",
         "Update it under `torch.no_grad()`",
@@ -83,6 +86,42 @@ def _under_no_grad(context: Context, event: RefusedWrite) -> list[FixPlan]:
         statement,
         event.write.place,
     )
+
+
+def _is_gradient(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load)
+
+
+def _only_updates(statement: ast.Expr | ast.AugAssign | ast.Assign) -> bool:
+    """Whether nothing is left of a statement but what it wrote, computed from finished numbers."""
+    if isinstance(statement, ast.Expr):
+        value = statement.value
+        call = value.elt if isinstance(value, ast.ListComp) else value
+        if not isinstance(call, ast.Call):
+            return False
+        last = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        writes = last.endswith("_") or any(keyword.arg == "out" for keyword in call.keywords)
+    else:
+        targets = statement.targets if isinstance(statement, ast.Assign) else ()
+        writes = all(isinstance(target, ast.Subscript) for target in targets)
+    return writes and all(
+        _computes_numbers(part) for part in ast.walk(statement) if isinstance(part, (ast.Call, ast.NamedExpr))
+    )
+
+
+def _computes_numbers(node: ast.Call | ast.NamedExpr) -> bool:
+    """Whether a call is an op, whose result is gone once it is added to something."""
+    if isinstance(node, ast.NamedExpr):
+        return False
+    if isinstance(node.func, ast.Name):
+        return node.func.id in ("float", "int", "min", "max", "abs", "len")
+    if not isinstance(node.func, ast.Attribute):
+        return False
+    ops, name, owner = table.load(None), node.func.attr, ast.unparse(node.func.value)
+    return ops.op(f"Tensor.{name}" if owner not in _HOMES else f"torch.{name}") is not None or owner == "math"
+
+
+_HOMES = frozenset({"torch", "F"})
 
 
 def _own_memory(context: Context, event: RefusedWrite) -> list[FixPlan]:

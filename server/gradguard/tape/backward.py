@@ -292,12 +292,13 @@ def _emit_second(
             carriers[found[0].node] = found
     certain = any(its.certain and one.frees is True for one, its in freed)
     loop = _crosses_loop(run, node)
+    apart = run.modes.grad is not True or run.modes.inference or run.gradient_read >= node.walks
     if len(carriers) == 1:
         carried, text = next(iter(carriers.values()))
         run.emit(SecondBackward(carried, certain, first, place, carried, text, node.op, node.place, loop))
         return
     text = how.via.bound_name if how.via is not None else ""
-    run.emit(SecondBackward(place, certain, first, place, None, text, node.op, node.place, loop))
+    run.emit(SecondBackward(place, certain, first, place, None, text, node.op, node.place, loop, apart=apart))
 
 
 def _carrier(run: Run, node: Node, how: _Reached, reached: dict[Node, _Reached]) -> tuple[Place, str] | None:

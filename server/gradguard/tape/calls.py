@@ -9,6 +9,7 @@ from gradguard.tape import attributes, enumerations, library
 from gradguard.tape.binding import Call
 from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.frame import Frame
+from gradguard.tape.lending import lend
 from gradguard.tape.path import PyRaise
 from gradguard.tape.run import MAX_DEPTH, Modes, Run
 from gradguard.tape.values import (
@@ -95,6 +96,7 @@ def call_function(run: Run, frame: Frame, function: FunctionV, call: Call, node:
         len(run.functions) >= MAX_DEPTH
         or sum(f.node is function.node for f in run.functions) >= MAX_RECURSION
     ):
+        lend(run, (function, *call.args, *call.kwargs.values()))
         return run.fresh()
     inner = Frame(function.namespace, {}, parent=function.scope, function=function, owner=function.owner)
     inner.site = run.place(frame, node)
@@ -284,6 +286,9 @@ def instantiate(
         names = tuple(name for name, _ in cls.fields)
         items = [call.get(index, name, default) for index, (name, default) in enumerate(cls.fields)]
         return TupleV(tuple(items), names=names)
+    ends = attributes.class_lookup(cls, "__del__")
+    if ends is not None:
+        lend(run, (attributes.bind(run, made, ends),))  # nobody says when it runs
     init = attributes.class_lookup(cls, "__init__")
     if init is not None:
         call_value(run, frame, attributes.bind(run, made, init), call, node)

@@ -145,6 +145,8 @@ class SecondBackward(Event):
     loop: bool
     many: bool = False
     """`text` names a tuple of tensors."""
+    apart: bool = False
+    """The second cannot begin where the first does: gradients were read in between, or a sum would have no graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,8 @@ class RetainGraph(Event):
     """GG206: `retain_graph=True` with no second backward through that graph."""
 
     grows: bool
+    shared: bool = False
+    """Code that is not followed may go through it, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gradguard.tape.domain import Tensor
+from gradguard.tape.domain import Node, Tensor
 from gradguard.tape.values import (
     ArrayV,
     BuiltinMethod,
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 MAX_VISITS = 1000
 LENT = "lent"
-"""Note of a run: names that a function reads which was given away."""
+"""Note of a run: names that a function reads names that a function reads which was given away."""
+DIFFERENTIATES = "differentiates"
+"""Note of a run: such a function calls backward, or may."""
 
 
 def lend(run: Run, values: Iterable[Value]) -> None:
@@ -45,6 +47,8 @@ def lend(run: Run, values: Iterable[Value]) -> None:
             value = value.tensor
         if isinstance(value, Tensor):
             value.memory.held = True
+            if value.node is not None:
+                run.lent_nodes.add(value.node)
         elif isinstance(value, ArrayV):
             if value.memory_of is not None:
                 value.memory_of.memory.held = True
@@ -80,12 +84,37 @@ def _read_by(run: Run, function: FunctionV) -> Iterator[Value]:
     yield from function.defaults.values()
     yield from function.attributes.values()
     lent: set[str] = run.notes.setdefault(LENT, set())
+    if _differentiates(function.node):
+        run.notes[DIFFERENTIATES] = True
     for name in sorted(free_names(function.node) - lent):
         lent.add(name)
         home = function.scope.find(name) if function.scope is not None else None
         variables = home.variables if home is not None else function.namespace.variables
         if name in variables:
             yield variables[name]
+
+
+def differentiable(run: Run, nodes: Iterable[Node]) -> bool:
+    """Whether code that is not read may go through these nodes of a graph."""
+    if "by_name" in run.notes or DIFFERENTIATES in run.notes:
+        return True
+    wanted = set(nodes)
+    seen: set[Node] = set()
+    waiting = list(run.lent_nodes)
+    while waiting:
+        node = waiting.pop()
+        if node in wanted:
+            return True
+        if node not in seen:
+            seen.add(node)
+            waiting += [edge.node for edge in node.edges if edge.node is not None]
+    return False
+
+
+def _differentiates(node: ast.AST) -> bool:
+    return any(
+        isinstance(part, ast.Attribute) and part.attr in ("backward", "grad") for part in ast.walk(node)
+    )
 
 
 def free_names(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> frozenset[str]:

@@ -17,7 +17,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gradguard.tape import counting, graphs, holders, layout
+from gradguard.tape import counting, graphs, holders, layout, lending
 from gradguard.tape.domain import Node, Place, Tensor
 from gradguard.tape.events import (
     BrokenGraph,
@@ -395,7 +395,11 @@ def finish(run: Run) -> None:
     for place, nodes, _ in run.retained:
         if nodes and place.node not in used:
             grows = any(kept.event.activations and set(kept.old) & set(nodes) for kept in run.kept.values())
-            run.emit(RetainGraph(place, all(node.certain for node in nodes), grows))
+            run.emit(
+                RetainGraph(
+                    place, all(node.certain for node in nodes), grows, lending.differentiable(run, nodes)
+                )
+            )
     if "cleared" not in run.notes:
         for place, text, leaves in run.doubled:
             if not leaves or any(leaf.number not in run.cleared for leaf in leaves):

@@ -173,6 +173,10 @@ class Run:
         """Whether unknown arguments of the entry require grad by convention."""
         self.compiled = 0
         self.sharing: dict[ast.AST, Sharing] = {}
+        self.gradient_read = 0
+        """When a `.grad` was last read, in the program order."""
+        self.lent_nodes: set[Node] = set()
+        """Of tensors that code which is not read was given."""
         self.looked: dict[ast.AST, int] = {}
         self.depth = 0
         """Module calls that are running."""
@@ -206,6 +210,10 @@ class Run:
         """Next number of the program order."""
         self._order += 1
         return self._order
+
+    def reads_gradient(self) -> None:
+        """A `.grad` is read now."""
+        self.gradient_read = self._order
 
     def start_after(self, other: Run) -> None:
         """Take numbers of the program order behind those of another run."""

@@ -82,6 +82,7 @@ def attribute(run: Run, frame: Frame, owner: Tensor, name: str, node: ast.AST) -
 
 
 def _grad(run: Run, frame: Frame, owner: Tensor, node: ast.AST) -> Value:
+    run.reads_gradient()
     # A script that has not called backward has no gradients; before a function runs there may have been one.
     inside = run.frames[0].function is not None
     if owner.grad is None and (owner.requires_grad is not True or not owner.sure or inside):
@@ -179,6 +180,11 @@ def _set_requires(owner: Tensor, value: Value) -> None:
     if not owner.view_sure and owner.base is not None and owner.base.requires_grad is False:
         # It may be that tensor itself.
         owner.base.requires_grad = None if flag is not False else False
+
+
+def is_modelled(name: str) -> bool:
+    """Whether a method does what the op table does not tell."""
+    return name in _METHODS
 
 
 def method(run: Run, frame: Frame, owner: Tensor, name: str, call: Call, node: ast.AST) -> Value:

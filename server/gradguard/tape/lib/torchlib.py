@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import reads, torchcalls
+from gradguard.tape import reads, tensors, torchcalls
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor, is_number
 from gradguard.tape.domain import Tensor
@@ -73,6 +73,8 @@ def call(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
     if path.startswith("torch.nn.init."):
         return _initialise(run, frame, path, call, node)
     name = path.rpartition(".")[2]
+    if path.startswith("torch.Tensor.") and tensors.is_modelled(name):
+        return _unbound(run, frame, name, call, node)
     if name == "einsum" and call.args and isinstance(call.args[0], Tensor):
         call = _equation_first(run, call)
     for spelled in _spellings(path, name):
@@ -94,8 +96,6 @@ def _equation_first(run: Run, call: Call) -> Call:
 
 def _foreach(run: Run, frame: Frame, method: str, call: Call, node: ast.AST) -> Value:
     """`torch._foreach_add_(xs, ys)`: the method on each tensor, with the matching element of each list."""
-    from gradguard.tape import tensors
-
     lists = [value for value in call.args if isinstance(value, (ListV, TupleV))]
     made: list[Value] = []
     for index, item in enumerate(lists[0].items if lists else ()):
@@ -165,8 +165,6 @@ def _context(run: Run, frame: Frame, mode: str, call: Call, node: ast.AST) -> Va
 
 def _unbound(run: Run, frame: Frame, name: str, call: Call, node: ast.AST) -> Value:
     """`torch.Tensor.add_(x, 1)`."""
-    from gradguard.tape import tensors
-
     if call.args and isinstance(call.args[0], Sym):
         as_tensor(run, call.args[0])
     if call.args and isinstance(call.args[0], Tensor):
