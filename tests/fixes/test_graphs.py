@@ -1,0 +1,183 @@
+"""Fixes of graphs are safe only where nothing else goes through a graph, or asks whether there is one."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradguard.check.api import check
+from gradguard.check.settings import Settings
+from gradguard.findings import Applicability
+from gradguard.source.text import Source
+from tests.fixes.judging import fixed
+from tests.oracle import shared_pool
+
+HEAD = "import torch\nfrom torch import nn\n\nx = torch.rand(3, 3, requires_grad=True)\nh = x.exp()\n"
+TRAINED = """net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(2):
+    opt.zero_grad()
+    net(x.detach()).sum().backward()
+    opt.step()
+net.eval()
+"""
+LEAVES = "w = torch.rand(3, 3, requires_grad=True)\n(w * w).sum().backward()\n"
+
+UNSAFE = {
+    "a sum, where each gradient meets a hook": (
+        "sum-backwards",
+        "x.register_hook(lambda g: g.clamp(max=1))\nh.sum().backward()\nh.mean().backward()\n",
+    ),
+    "a sum, where each gradient updates its leaf": (
+        "sum-backwards",
+        "x.register_post_accumulate_grad_hook(lambda p: p.data.add_(p.grad))\nh.sum().backward()\nh.mean().backward()\nprint(x)\n",
+    ),
+    "a sum, where a function of its own computes gradients": (
+        "sum-backwards",
+        "class Signs(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, t):\n        return t * 2\n\n"
+        "    @staticmethod\n    def backward(ctx, g):\n        return g.sign()\n\n\n"
+        "h = Signs.apply(x).exp()\nh.sum().backward()\nh.mean().backward()\n",
+    ),
+    "a sum with what reads a gradient": (
+        "sum-backwards",
+        "h.sum().backward()\n(h * x.grad).sum().backward()\n",
+    ),
+    "a sum with what calls a reader of gradients": (
+        "sum-backwards",
+        "def penalty():\n    return (h * x.grad).sum()\n\n\nh.sum().backward()\npenalty().backward()\n",
+    ),
+    "a sum under no_grad": (
+        "sum-backwards",
+        "a, b = h.sum(), h.mean()\nwith torch.no_grad():\n    a.backward()\n    b.backward()\n",
+    ),
+    "a graph that a text differentiates": (
+        "drop-retain-graph",
+        "h.sum().backward(retain_graph=True)\nexec('h.mean().backward()')\n",
+    ),
+    "a graph that somebody looks into": (
+        "drop-retain-graph",
+        "h.sum().backward(retain_graph=True)\nprint(h.grad_fn._saved_result)\n",
+    ),
+    "a graph that a thread differentiates": (
+        "drop-retain-graph",
+        "import threading\nh.sum().backward(retain_graph=True)\nthread = threading.Thread(target=lambda: h.mean().backward())\n"
+        "thread.start()\nthread.join()\n",
+    ),
+    "a graph that an object differentiates when it goes": (
+        "drop-retain-graph",
+        "class Last:\n    def __del__(self):\n        h.mean().backward()\n\n\nlast = Last()\n"
+        "h.sum().backward(retain_graph=True)\ndel last\n",
+    ),
+    "a graph that a deep call differentiates": (
+        "drop-retain-graph",
+        "def down(n):\n    if n == 0 or n == 6:\n        h.sum().backward(retain_graph=True)\n    if n < 6:\n        down(n + 1)\n\n\n"
+        "down(0)\n",
+    ),
+    "a graph that comes back from a queue": (
+        "drop-retain-graph",
+        "import queue\nwaiting = queue.Queue()\nwaiting.put(h)\nh.sum().backward(retain_graph=True)\nwaiting.get().sum().backward()\n",
+    ),
+    "an update that computes its own gradient": (
+        "no-grad",
+        LEAVES + "w -= torch.autograd.grad((w * w).sum(), w)[0] + w.grad\n",
+    ),
+    "an update whose value is used": ("no-grad", LEAVES + "loss = (w.sub_(w.grad) * x).sum()\nloss.backward()\n"),
+    "an update that is passed on": ("no-grad", LEAVES + "w.sub_(w.grad).pow(2).sum().backward()\n"),
+    "an update that names a part": (
+        "no-grad",
+        LEAVES + "part = w[0].sub_(w.grad[0])\npart.sum().backward()\n",
+    ),
+    "an update that calls who differentiates": (
+        "no-grad",
+        LEAVES + "def more():\n    (w * w).sum().backward()\n    return w.grad\n\n\nw -= more() + w.grad\n",
+    ),
+    "an update along a gradient with a graph": (
+        "no-grad",
+        "w = torch.rand(3, 3, requires_grad=True)\n(w * w).sum().backward(create_graph=True)\nw -= w.grad\n",
+    ),
+    "an evaluation that shows whether it is recorded": (
+        "no-grad",
+        TRAINED + "for _ in range(2):\n    out = net(x)\n    print(out.requires_grad)\n",
+    ),
+    "an evaluation that keeps whether it is recorded": (
+        "no-grad",
+        TRAINED + "flags = []\nfor _ in range(2):\n    out = net(x)\n    flags.append(float(out.is_leaf))\n",
+    ),
+    "an evaluation that asks by name": (
+        "no-grad",
+        TRAINED + "for _ in range(2):\n    out = net(x)\n    print(getattr(out, 'grad_fn') is None)\n",
+    ),
+    "an evaluation that expects a refusal": (
+        "no-grad",
+        TRAINED + "for _ in range(2):\n    out = net(x)\n    try:\n        print(out.numpy().sum())\n"
+        "    except RuntimeError:\n        print('recorded')\n",
+    ),
+}  # fmt: skip
+SAFE = {
+    "a sum": ("sum-backwards", "h.sum().backward()\nh.mean().backward()\n"),
+    "a sum behind a forward hook": (
+        "sum-backwards",
+        "net = nn.Linear(3, 3)\nnet.register_forward_hook(lambda m, i, o: None)\nh = net(x).exp()\nh.sum().backward()\nh.mean().backward()\n",
+    ),
+    "a sum behind a gradient that was read before": (
+        "sum-backwards",
+        LEAVES + "k = w.exp() * w.grad\nk.sum().backward()\nk.mean().backward()\nprint(w.grad)\n",
+    ),
+    "a graph whose last node is printed": (
+        "drop-retain-graph",
+        "h.sum().backward(retain_graph=True)\nprint(type(h.grad_fn))\n",
+    ),
+    "a graph that a function given away does not see": (
+        "drop-retain-graph",
+        "import atexit\natexit.register(lambda: print(x))\nh.sum().backward(retain_graph=True)\n",
+    ),
+    "a graph of its own, after another was put away": (
+        "drop-retain-graph",
+        "import queue\nwaiting = queue.Queue()\nwaiting.put(x.tanh())\nh.sum().backward(retain_graph=True)\n",
+    ),
+    "a step": ("no-grad", LEAVES + "w -= 0.1 * w.grad\nprint(w)\n"),
+    "a step by methods": ("no-grad", LEAVES + "w.sub_(w.grad.sign().mul(0.1)).clamp_(0, 1)\nprint(w)\n"),
+    "a step of a part": ("no-grad", LEAVES + "w[0] = w[0] - torch.clamp(w.grad[0], max=1)\nprint(w)\n"),
+    "a step of each": (
+        "no-grad",
+        "ws = [torch.rand(3, requires_grad=True) for _ in range(2)]\nsum((w * w).sum() for w in ws).backward()\n"
+        "[w.sub_(0.1 * w.grad) for w in ws]\nprint(ws)\n",
+    ),
+    "an evaluation": ("no-grad", TRAINED + "for _ in range(2):\n    out = net(x)\n    print(out.sum().item())\n"),
+    "an evaluation beside questions to parameters": (
+        "no-grad",
+        TRAINED + "print(sum(p.numel() for p in net.parameters() if p.requires_grad), net.weight.requires_grad)\n"
+        "some = list(filter(lambda p: p.requires_grad, net.parameters()))\nfor _ in range(2):\n    out = net(x)\n"
+        "    print(out.sum().item())\n",
+    ),
+}  # fmt: skip
+
+
+def applicabilities(kind: str, body: str) -> list[Applicability]:
+    findings = check(Source("program.py", HEAD + body), Settings()).findings
+    return [plan.applicability for found in findings for plan in found.fixes if plan.kind == kind]
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+def test_somebody_sees_the_graph(name: str) -> None:
+    found = applicabilities(*UNSAFE[name])
+    assert found
+    assert Applicability.SAFE not in found
+
+
+@pytest.mark.parametrize("name", SAFE)
+def test_nobody_else_sees_the_graph(name: str) -> None:
+    assert Applicability.SAFE in applicabilities(*SAFE[name])
+
+
+def test_a_backward_that_is_called_as_a_function() -> None:
+    body = "h.sum().backward(retain_graph=True)\nlist(map(torch.Tensor.backward, [h.mean()]))\n"
+    assert applicabilities("drop-retain-graph", body) == []
+
+
+def test_what_is_safe_is_right() -> None:
+    programs = []
+    for _, body in (*UNSAFE.values(), *SAFE.values()):
+        programs.append((HEAD + body, fixed(HEAD + body)[0].after, True))
+    assert sum(before != after for before, after, _ in programs) >= len(SAFE)
+    answers = shared_pool().call("tests.fixes.judging:verdicts", timeout=600, programs=programs)
+    assert {body: found for (body, _, _), found in zip(programs, answers) if found} == {}
