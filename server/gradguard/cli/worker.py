@@ -5,9 +5,12 @@ A `Checker` lives once in each process of a run.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,6 +49,10 @@ class Checked:
     edits: tuple[tuple[Finding, tuple[Edits | None, ...]], ...] = ()
 
 
+COLLECT_AFTER = 100_000, 10, 20
+"""When garbage is collected while a file is checked: an analysis makes many objects and frees nearly all by itself."""
+
+
 class Checker:
     """Checks files; `with_edits` also turns the plans of fixes into edits."""
 
@@ -59,7 +66,8 @@ class Checker:
     def check(self, job: Job) -> Checked:
         """Check a file. Never raises; what goes wrong is told in `troubles`."""
         try:
-            return self._check(job)
+            with _collecting_rarely():
+                return self._check(job)
         except Exception as error:
             trouble = Trouble(
                 job.path, f"internal error {type(error).__name__}: {error}; --verbose shows where"
@@ -188,6 +196,16 @@ class Checker:
         except (KeyError, TypeError, ValueError):
             return None
         return Checked(job.path, report, troubles, uses_torch=True)
+
+
+@contextmanager
+def _collecting_rarely() -> Iterator[None]:
+    usual = gc.get_threshold()
+    gc.set_threshold(*COLLECT_AFTER)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
 
 
 _GRAMMAR = f"as Python {sys.version_info[0]}.{sys.version_info[1]} reads it"

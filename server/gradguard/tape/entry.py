@@ -334,7 +334,8 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, steps: int)
                 needed.update(place.node for place in (recorded.place, *recorded.calls))
         needed |= lifetime.retained_in_use(run)
         paths.append(merging.Path(run.events, survived))
-        quiet = makes and not run.nodes and not merging.shows(run.events)
+        shows = bool(run.nodes) or merging.shows(run.events)
+        quiet = makes and not shows
         all_quiet = all_quiet and quiet
         # Until a path has come to its end, each way may be the one that leads there.
         spare = quiet and any(path.survived for path in paths)
@@ -343,7 +344,9 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, steps: int)
         if notes is not None:
             notes.path_ends(run.nodes)
         run.release()
-        queue += [(child, choice.flipped(oracle, child) if spare else None) for child in oracle.children()]
+        # What an imported module defines otherwise is nothing to a path that only defines things.
+        children = oracle.children(imported=shows)
+        queue += [(child, choice.flipped(oracle, child) if spare else None) for child in children]
         if len(paths) == 1:
             queue.sort(key=lambda waiting: len(waiting[0]))
     return Record(

@@ -11,6 +11,7 @@ from gradguard.tape import (
     comprehensions,
     imports,
     lifetime,
+    literals,
     machine,
     operators,
     reads,
@@ -221,16 +222,22 @@ def _plain(node: ast.expr) -> bool:
 
 
 def _tuple(run: Run, frame: Frame, node: ast.Tuple) -> Value:
+    if literals.parts(node):
+        return literals.value(run, frame.namespace.path, node)
     items, is_open = _elements(run, frame, node.elts)
     return TupleV(tuple(items), open=is_open)
 
 
 def _list(run: Run, frame: Frame, node: ast.List) -> Value:
+    if literals.parts(node):
+        return literals.value(run, frame.namespace.path, node)
     items, is_open = _elements(run, frame, node.elts)
     return ListV(items, open=is_open, made=run.place(frame, node))
 
 
 def _set(run: Run, frame: Frame, node: ast.Set) -> Value:
+    if literals.parts(node):
+        return literals.value(run, frame.namespace.path, node)
     items, is_open = _elements(run, frame, node.elts)
     return ListV(items, open=is_open, made=run.place(frame, node), kind="set")
 
@@ -252,6 +259,8 @@ def _elements(run: Run, frame: Frame, nodes: list[ast.expr]) -> tuple[list[Value
 
 
 def _dict(run: Run, frame: Frame, node: ast.Dict) -> Value:
+    if literals.parts(node):
+        return literals.value(run, frame.namespace.path, node)
     made = DictV(made=run.place(frame, node))
     mark = run.pend([made])
     for key, value in zip(node.keys, node.values):

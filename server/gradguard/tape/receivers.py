@@ -57,6 +57,7 @@ def receiver(run: Run, work: Work, frame: Frame, cls: ClassV, place: Place) -> V
     run.devices |= made.devices
     run.limits.update(made.limits)
     work.definitions.variables.read |= made.read
+    work.definitions.snapshot.lend(made.value)
     return made.value
 
 
