@@ -22,6 +22,19 @@ net.eval()
 """
 LEAVES = "w = torch.rand(3, 3, requires_grad=True)\n(w * w).sum().backward()\n"
 
+KEPT = """import logging
+log = logging.getLogger()
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+kept = []
+for step in range(3):
+    opt.zero_grad()
+    net(x.detach()).sum().backward()
+    opt.step()
+    out = net(x.detach()).mean()
+    kept.append(out)
+"""
+
 UNSAFE = {
     "a sum, where each gradient meets a hook": (
         "sum-backwards",
@@ -75,6 +88,14 @@ UNSAFE = {
     "a graph that comes back from a queue": (
         "drop-retain-graph",
         "import queue\nwaiting = queue.Queue()\nwaiting.put(h)\nh.sum().backward(retain_graph=True)\nwaiting.get().sum().backward()\n",
+    ),
+    "a kept value that a text differentiates": (
+        "detach-kept",
+        KEPT + "exec('kept[0].backward()')\n",
+    ),
+    "a kept value that a thread differentiates": (
+        "detach-kept",
+        KEPT + "import threading\nthread = threading.Thread(target=lambda: kept[0].backward())\nthread.start()\nthread.join()\n",
     ),
     "an update that computes its own gradient": (
         "no-grad",
@@ -143,6 +164,11 @@ SAFE = {
         "[w.sub_(0.1 * w.grad) for w in ws]\nprint(ws)\n",
     ),
     "an evaluation": ("no-grad", TRAINED + "for _ in range(2):\n    out = net(x)\n    print(out.sum().item())\n"),
+    "a kept value": ("detach-kept", KEPT + "print(sum(kept))\n"),
+    "a kept value that is logged": (
+        "detach-kept",
+        KEPT.replace("kept.append", "log.info('loss %s', out); kept.append") + "print(sum(kept))\n",
+    ),
     "an evaluation beside questions to parameters": (
         "no-grad",
         TRAINED + "print(sum(p.numel() for p in net.parameters() if p.requires_grad), net.weight.requires_grad)\n"

@@ -57,7 +57,7 @@ def detached(
 def without_graph(context: Context, event: GraphKept) -> Applicability:
     """Whether the program stays what it is when what a statement keeps has no graph."""
     again = differentiated_again(context, event.place, keeper(event.statement))
-    if asks(context) or again or event.trained:
+    if asks(context) or again or event.trained or event.shared:
         return Applicability.UNSAFE
     return settled(context, Applicability.SAFE)
 

@@ -169,6 +169,8 @@ class GraphKept(Event):
     """A backward in the loop goes through the kept value itself: of what is stored, one of a later iteration."""
     fed: tuple[str, ...] = ()
     """Names of the values with a graph that the statement adds to what it kept before; empty for one without name."""
+    shared: bool = False
+    """Code that is not followed may go through the graph."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,14 +30,19 @@ if TYPE_CHECKING:
     from gradguard.tape.run import Run
 
 MAX_VISITS = 1000
+TELLING = frozenset({
+    "debug", "info", "warning", "error", "critical", "log", "log_dict", "log_metrics", "write", "echo", "add_scalar", "add_scalars",
+    "add_histogram", "set_postfix", "set_description", "plot", "scatter",
+})  # fmt: skip
+"""What calls are named that only show what they are given."""
 LENT = "lent"
 """Note of a run: names that a function reads names that a function reads which was given away."""
 DIFFERENTIATES = "differentiates"
 """Note of a run: such a function calls backward, or may."""
 
 
-def lend(run: Run, values: Iterable[Value]) -> None:
-    """Mark everything that these values lead to."""
+def lend(run: Run, values: Iterable[Value], *, told: bool = False) -> None:
+    """Mark everything that these values lead to. `told`: they are only shown to people, so nobody differentiates them."""
     waiting = list(values)
     for _ in range(MAX_VISITS):
         if not waiting:
@@ -47,7 +52,7 @@ def lend(run: Run, values: Iterable[Value]) -> None:
             value = value.tensor
         if isinstance(value, Tensor):
             value.memory.held = True
-            if value.node is not None:
+            if value.node is not None and not told:
                 run.lent_nodes.add(value.node)
         elif isinstance(value, ArrayV):
             if value.memory_of is not None:

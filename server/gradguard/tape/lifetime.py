@@ -389,8 +389,8 @@ def finish(run: Run) -> None:
         if any(node.walks > kept.order or (node.left > kept.order and not kept.trains) for node in nodes):
             run.emit(GraphReleased(kept.event.place, True, kept.event.loop))
         else:
-            accumulates = kept.event.how == "accumulate"
-            run.emit(replace(kept.event, trained=_trained(kept)) if accumulates else kept.event)
+            trained = _trained(kept) if kept.event.how == "accumulate" else kept.event.trained
+            run.emit(replace(kept.event, trained=trained, shared=lending.differentiable(run, nodes)))
     used = retained_in_use(run)
     for place, nodes, _ in run.retained:
         if nodes and place.node not in used:

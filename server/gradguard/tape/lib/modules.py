@@ -147,7 +147,7 @@ def init(run: Run, frame: Frame, made: Instance, call: Call, node: ast.AST) -> N
                 optim.fill(run, frame, made, call, node)
                 return
         elif isinstance(base, External):
-            others.escaped(run, call)  # as `class Rows(list)` does
+            others.escaped(run, call, node)  # as `class Rows(list)` does
 
 
 def super_call(run: Run, frame: Frame, owner: SuperV, name: str, call: Call, node: ast.AST) -> Value:

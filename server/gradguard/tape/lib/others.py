@@ -12,7 +12,7 @@ from gradguard.tape.binding import Call, choose
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import NO_CUTS, Tensor
 from gradguard.tape.frame import Frame
-from gradguard.tape.lending import lend
+from gradguard.tape.lending import TELLING, lend
 from gradguard.tape.run import Run
 from gradguard.tape.truth import key_of, known_truth
 from gradguard.tape.values import (
@@ -42,13 +42,18 @@ def unknown_call(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -
         return ArrayV(cuts=NO_CUTS.union(*(graphs.cuts_in(value) for value in call.args)))
     if path.endswith((".backward", ".manual_backward")):
         return differentiate(run, call, node)
-    escaped(run, call)
+    escaped(run, call, node)
     return Sym(("call", path, run.tick()), text=path.rpartition(".")[2])
 
 
-def escaped(run: Run, call: Call) -> None:
+def escaped(run: Run, call: Call, node: ast.AST) -> None:
     """What is given to unknown code may be shared with it."""
-    lend(run, (*call.args, *call.kwargs.values()))
+    lend(run, (*call.args, *call.kwargs.values()), told=_named(call, node) in TELLING)
+
+
+def _named(call: Call, node: ast.AST) -> str:
+    func = node.func if isinstance(node, ast.Call) else None
+    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", call.name)
 
 
 def differentiate(run: Run, call: Call, node: ast.AST) -> Value:
@@ -78,7 +83,7 @@ def call_sym(run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST) -
         if node.func.attr in ("backward", "manual_backward"):
             # Whatever it is a method of, as an engine that is None until the program has set it.
             return differentiate(run, call, node)
-    escaped(run, call)
+    escaped(run, call, node)
     return Sym(("call", run.tick()))
 
 
@@ -164,7 +169,7 @@ def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: C
     described = owner.facts.get("__name__") in ("dtype", "device", "shape")
     if name in ("item", "tolist", "numpy") and not call.args and not described:
         return library.method(run, frame, as_tensor(run, owner), name, call, node)
-    escaped(run, call)
+    escaped(run, call, node)
     return Sym(
         (*owner.key, "method", name, *map(key_of, call.args), run.tick() if not owner.data else 0),
         data=owner.data,
@@ -185,7 +190,7 @@ def unknown_method(run: Run, frame: Frame, receiver: Instance, name: str, call: 
         if given and name in _VALIDATED and receiver.attributes.get("__validates__"):
             reads.host_read(run, frame, node, name, given[0], implicit=True)
         return _sampled(run, receiver, name, call)
-    escaped(run, call)
+    escaped(run, call, node)
     return run.fresh()
 
 
@@ -233,7 +238,7 @@ def value_method(run: Run, frame: Frame, receiver: Value, name: str, call: Call,
             return run.fresh()
     if isinstance(receiver, IteratorV) and name == "__next__":
         return next(receiver.source, run.fresh(data=receiver.data))
-    escaped(run, call)
+    escaped(run, call, node)
     return run.fresh()
 
 
