@@ -89,6 +89,11 @@ UNSAFE = {
         "drop-retain-graph",
         "import queue\nwaiting = queue.Queue()\nwaiting.put(h)\nh.sum().backward(retain_graph=True)\nwaiting.get().sum().backward()\n",
     ),
+    "a kept value that is compared by identity": ("detach-kept", KEPT + "print(kept[-1] is out)\n"),
+    "a kept value with a name of its own": (
+        "detach-kept",
+        KEPT.replace("    kept.append", "    out.step = step\n    kept.append") + "print(kept[0].step)\n",
+    ),
     "a kept value that a text differentiates": (
         "detach-kept",
         KEPT + "exec('kept[0].backward()')\n",
@@ -164,6 +169,10 @@ SAFE = {
         "[w.sub_(0.1 * w.grad) for w in ws]\nprint(ws)\n",
     ),
     "an evaluation": ("no-grad", TRAINED + "for _ in range(2):\n    out = net(x)\n    print(out.sum().item())\n"),
+    "a kept value beside other identities": (
+        "detach-kept",
+        KEPT + "print(kept[-1] is None, type(opt) is torch.optim.SGD)\n",
+    ),
     "a kept value": ("detach-kept", KEPT + "print(sum(kept))\n"),
     "a kept value that is logged": (
         "detach-kept",
@@ -207,3 +216,29 @@ def test_what_is_safe_is_right() -> None:
     assert sum(before != after for before, after, _ in programs) >= len(SAFE)
     answers = shared_pool().call("tests.fixes.judging:verdicts", timeout=600, programs=programs)
     assert {body: found for (body, _, _), found in zip(programs, answers) if found} == {}
+
+
+PLAIN = {
+    "a branch": "total += out if step else 0.0",
+    "a name of a branch": "value = out if step else 1.5\n    total += value",
+    "a name read in one pass": "value = out.item() if step else out\n    total += value",
+    "a function with a branch": "total += chosen(step, out)",
+    "a name of a function's": "value = chosen(step, out)\n    total += value",
+    "a default": "total += {}.get('loss', 0.0) if step == 1 else out",
+}
+"""Statements that accumulate a number in some pass: nothing is offered that only tensors have."""
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_may_be_a_number_is_not_detached(name: str) -> None:
+    chosen = "def chosen(step, value):\n    if step:\n        return value\n    return 0.0\n\n\ntotal = 0.0\n"
+    head = KEPT.rpartition("    kept.append")[0]
+    for plan in applicabilities("detach-kept", chosen + head + f"    {PLAIN[name]}\n"):
+        assert plan is not Applicability.SAFE, name
+
+
+def test_what_no_branch_makes_a_number_is_detached() -> None:
+    head = KEPT.rpartition("    kept.append")[0]
+    chosen = "def doubled(value):\n    return value * 2\n\n\ntotal = 0.0\n"
+    body = chosen + head + "    total += doubled(out)\n"
+    assert applicabilities("detach-kept", body) == [Applicability.SAFE]

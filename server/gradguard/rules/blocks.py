@@ -37,34 +37,70 @@ def function_around(tree: ast.Module, node: ast.AST) -> ast.AST | None:
 
 
 def may_be_plain(context: Context, node: ast.expr, place: Place) -> bool:
-    """Whether a name is also bound to a number or None in its function, as a running value is before its loop."""
-    if not isinstance(node, ast.Name):
-        return False
+    """Whether a value may be a number or None: so is a running value before its loop, and what some branch gives."""
     tree = context.analysis.sources[place.path].tree
+    if not isinstance(node, ast.Name):
+        return _gives_plain(tree, node)
     scope = function_around(tree, node) or tree
     known: frozenset[str] | None = getattr(scope, "_gradguard_constants", None)
     if known is None:
-        known = frozenset(_bound_to_constants(scope))
+        known = frozenset(_bound_to_plain(tree, scope))
         scope._gradguard_constants = known  # type: ignore[attr-defined]
     return node.id in known
 
 
-def _bound_to_constants(scope: ast.AST) -> Iterator[str]:
+def _bound_to_plain(tree: ast.Module, scope: ast.AST) -> Iterator[str]:
     for part in ast.walk(scope):
-        if isinstance(part, ast.Assign) and isinstance(part.value, (ast.Constant, ast.UnaryOp, ast.Tuple)):
+        if isinstance(part, ast.Assign):
             for target in part.targets:
-                yield from _constants(target, part.value)
-        elif isinstance(part, ast.AnnAssign) and part.value is not None:
-            yield from _constants(part.target, part.value)
+                yield from _plain_targets(tree, target, part.value)
+        elif isinstance(part, (ast.AnnAssign, ast.NamedExpr)) and part.value is not None:
+            yield from _plain_targets(tree, part.target, part.value)
 
 
-def _constants(target: ast.expr, value: ast.expr) -> Iterator[str]:
+def _plain_targets(tree: ast.Module, target: ast.expr, value: ast.expr) -> Iterator[str]:
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
         for one, own in zip(target.elts, value.elts):
-            yield from _constants(one, own)
-    inner = value.operand if isinstance(value, ast.UnaryOp) else value
-    if isinstance(target, ast.Name) and isinstance(inner, ast.Constant):
+            yield from _plain_targets(tree, one, own)
+    if isinstance(target, ast.Name) and _gives_plain(tree, value):
         yield target.id
+
+
+def _gives_plain(tree: ast.Module, value: ast.expr, depth: int = 0) -> bool:
+    """Whether a branch of an expression, or of a function of the file that it calls, is plain to the eye."""
+    if isinstance(value, ast.UnaryOp):
+        return _gives_plain(tree, value.operand, depth)
+    if isinstance(value, ast.IfExp):
+        return _gives_plain(tree, value.body, depth) or _gives_plain(tree, value.orelse, depth)
+    if isinstance(value, ast.BoolOp):
+        return any(_gives_plain(tree, one, depth) for one in value.values)
+    if not isinstance(value, ast.Call):
+        return isinstance(value, ast.Constant)
+    name = ast.unparse(value.func).rpartition(".")[2]
+    if name in _READS:
+        return True
+    if name in ("get", "pop", "getattr", "setdefault") and len(value.args) > 1:
+        return _gives_plain(tree, value.args[-1], depth)
+    returned = _returned(tree).get(name, ()) if depth < MAX_CALLS else ()
+    return any(one is None or _gives_plain(tree, one, depth + 1) for one in returned)
+
+
+_READS = frozenset({"item", "float", "int", "len"})
+MAX_CALLS = 3
+"""Functions that are looked into, one called by the other."""
+
+
+def _returned(tree: ast.Module) -> dict[str, list[ast.expr | None]]:
+    """What the functions of a file return, by name."""
+    known: dict[str, list[ast.expr | None]] | None = getattr(tree, "_gradguard_returned", None)
+    if known is None:
+        known = {}
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                returns = [part.value for part in ast.walk(node) if isinstance(part, ast.Return)]
+                known.setdefault(node.name, []).extend(returns)
+        tree._gradguard_returned = known  # type: ignore[attr-defined]
+    return known
 
 
 def after(context: Context, node: ast.AST, place: Place, goal: Place | None, title: str) -> list[FixPlan]:

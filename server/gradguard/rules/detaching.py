@@ -57,9 +57,24 @@ def detached(
 def without_graph(context: Context, event: GraphKept) -> Applicability:
     """Whether the program stays what it is when what a statement keeps has no graph."""
     again = differentiated_again(context, event.place, keeper(event.statement))
-    if asks(context) or again or event.trained or event.shared:
+    if asks(context) or again or event.trained or event.shared or _identified(context, event):
         return Applicability.UNSAFE
     return settled(context, Applicability.SAFE)
+
+
+def _identified(context: Context, event: GraphKept) -> bool:
+    """Whether any code asks if something is the very tensor that is kept, by its name or by what keeps it."""
+    kept = keeper(event.statement)
+    names = {event.text, ast.unparse(kept) if kept is not None else ""}
+    for node in ast.walk(context.analysis.sources[event.place.path].tree):
+        if isinstance(node, ast.Compare) and any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+            sides = [node.left, *node.comparators]
+            if not any(isinstance(side, ast.Constant) for side in sides) and any(
+                ast.unparse(side.value if isinstance(side, ast.Subscript) else side) in names
+                for side in sides
+            ):
+                return True
+    return False
 
 
 def _accumulated(statement: ast.stmt | None, name: str) -> list[ast.expr]:

@@ -170,7 +170,7 @@ class GraphKept(Event):
     fed: tuple[str, ...] = ()
     """Names of the values with a graph that the statement adds to what it kept before; empty for one without name."""
     shared: bool = False
-    """Code that is not followed may go through the graph."""
+    """Code that is not followed may go through the graph, or the tensor has attributes that another one lacks."""
 
 
 @dataclass(frozen=True, slots=True)

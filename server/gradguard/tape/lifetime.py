@@ -390,7 +390,9 @@ def finish(run: Run) -> None:
             run.emit(GraphReleased(kept.event.place, True, kept.event.loop))
         else:
             trained = _trained(kept) if kept.event.how == "accumulate" else kept.event.trained
-            run.emit(replace(kept.event, trained=trained, shared=lending.differentiable(run, nodes)))
+            own = any(tensor.attributes for tensor in kept.group)
+            shared = own or lending.differentiable(run, nodes)
+            run.emit(replace(kept.event, trained=trained, shared=shared))
     used = retained_in_use(run)
     for place, nodes, _ in run.retained:
         if nodes and place.node not in used:
