@@ -105,6 +105,17 @@ SEEN = {
     "its base, asked for": "y = x.exp()[0]\ny += 1\ny._base.sum().backward()",
     "its strides": "y = x.exp()[:, ::2]\ny += 1\ny.sum().backward()\nprint(y.stride())",
     "memory around it": "y = x.exp()[:, 1:]\ny += 1\ny.as_strided((4,), (1,)).sum().backward()",
+    "a class body": "class A:\n    y = x.exp()\n    y.add_(1)\n    total = y.sum()\n\n\nA.total.backward()",
+    "a class body's other name": "class A:\n    y = x.exp()\n    z = y\n    y += 1\n    total = (y + z).sum()\n\n\nA.total.backward()",
+    "a class that is told of each op": (
+        "class T(torch.Tensor):\n    calls = []\n\n    @classmethod\n    def __torch_function__(cls, func, types, args=(), kwargs=None):\n"
+        "        T.calls.append(func)\n        return super().__torch_function__(func, types, args, kwargs or {})\n\n\n"
+        "y = x.as_subclass(T).exp()\ny.add_(1)\ny.sum().backward()\nprint(len(T.calls))"
+    ),
+    "who asks for the flag": (
+        "act = nn.ReLU(inplace=True)\nnet = nn.Sequential(nn.Sigmoid(), act)\nnet(x).sum().backward()\nprint(act.inplace)"
+    ),
+    "how it lies, asked for": "y = x.exp()[:, ::2]\ny.mul_(2)\ny.sum().backward()\nprint(y.is_contiguous())",
     "its own names": "class A: pass\na = A()\ny = x.exp()\na.__dict__['y'] = y\ny += 1\n(y + a.y).sum().backward()",
     "its own names, many at once": "class A: pass\na = A()\ny = x.exp()\nvars(a).update(y=y)\ny += 1\n(y + a.y).sum().backward()",
     "the running names": "y = x.exp()\nvars()['z'] = y\ny += 1\n(y + z).sum().backward()",
@@ -169,6 +180,9 @@ ALONE = {
     "a generator's own": "def rows(t):\n    y = t.exp()\n    for i in range(2):\n        y += 1\n        yield y.sum()\n\n\nsum(rows(x)).backward()",
     "summed in a comprehension": "def rows(t):\n    y = t.exp()\n    for i in range(2):\n        y += 1\n        yield y\n\n\nsum([row.sum() for row in rows(x)]).backward()",
     "a state that is read between": "class Cell:\n    def __init__(self):\n        self.h = x.exp()\n\n    def up(self):\n        self.h += 1\n        return self.h.sum()\n\n\ncell = Cell()\n(cell.up() * cell.up()).backward()",
+    "a library under a name that is hidden elsewhere": (
+        "def f(torch):\n    return torch\n\n\ny = x.exp()\nz = x.detach()\nm = z > 0.5\ny[m] = z[m]\ny.sum().backward()"
+    ),
     "an operator of an object that counts what is bound": (
         "class A:\n    def __setattr__(self, name, value):\n        self.__dict__[name] = value\n\n\n"
         "a = A()\na.y = x.exp()\na.y += 1\na.y.sum().backward()"

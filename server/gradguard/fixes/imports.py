@@ -16,11 +16,32 @@ def torch_name(source: Source) -> str:
 
 def with_torch(source: Source, edits: tuple[Edit, ...] | None) -> tuple[Edit, ...] | None:
     """The edits, with an `import torch` where their text needs one that the file lacks."""
-    if not edits or _imported(source) is not None:
+    name = torch_name(source)
+    if not edits or not any(f"{name}." in edit.replacement for edit in edits):
         return edits
-    if not any("torch." in edit.replacement for edit in edits):
+    if hidden(source):
+        return None
+    if _imported(source) is not None:
         return edits
     return (_import(source), *edits)
+
+
+def hidden(source: Source) -> bool:
+    """Whether torch's name means something else in a part of the file."""
+    name = torch_name(source)
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load):
+            return True
+        if isinstance(node, ast.arg) and node.arg == name:
+            return True
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            module = "" if isinstance(node, ast.Import) else f"{node.module}."
+            for alias in node.names:
+                bound = alias.asname or alias.name.partition(".")[0]
+                whole = module + (alias.name if alias.asname else bound)
+                if bound == name and whole.partition(".")[0] != "torch":
+                    return True
+    return False
 
 
 def _imported(source: Source) -> str | None:

@@ -6,9 +6,9 @@ import libcst as cst
 
 from gradguard.findings import FixPlan
 from gradguard.fixes.edit import Edit
-from gradguard.fixes.imports import torch_name, with_torch
+from gradguard.fixes.imports import hidden, torch_name, with_torch
 from gradguard.fixes.region import Region
-from gradguard.fixes.syntax import expression, text_of
+from gradguard.fixes.syntax import expression, parenthesized, text_of
 from gradguard.fixes.writes import assignment
 from gradguard.source.text import Source
 
@@ -25,7 +25,10 @@ def masked_write(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     if data.get("how") == "where":
         if not isinstance(node.value, cst.Subscript):
             return None
-        made = f"{torch_name(source)}.where({index}, {text_of(node.value.value)}, {name})"
+        value = node.value.value
+        made = f"{torch_name(source)}.where({index}, {text_of(value)}, {name})"
+        if hidden(source):
+            made = f"{text_of(parenthesized(value))}.where({index}, {name})"
     region.replace(node, assignment(name, expression(made)))
     return with_torch(source, region.edits())
 

@@ -28,6 +28,21 @@ def hooks(context: Context) -> bool:
     )
 
 
+def sees_ops(context: Context) -> bool:
+    """Whether any code of the program is told of each op by its name."""
+    return any(
+        _marked(source.tree, "_gradguard_sees_ops", _overrides)
+        for source in context.analysis.sources.values()
+    )
+
+
+def reads_flags(context: Context) -> bool:
+    """Whether any code asks a module if it works in place."""
+    return any(
+        _marked(source.tree, "_gradguard_flags", _reads_flags) for source in context.analysis.sources.values()
+    )
+
+
 def looks_into_graph(context: Context) -> bool:
     """Whether any code goes from node to node of a graph, or to what one has saved."""
     return any(
@@ -178,6 +193,20 @@ def _refuses(statement: ast.stmt) -> bool:
 
 
 _REFUSING = frozenset({"numpy", "deepcopy", "asarray", "array", "__array__"})
+
+
+def _overrides(tree: ast.Module) -> bool:
+    return any(
+        isinstance(node, ast.FunctionDef) and node.name in ("__torch_function__", "__torch_dispatch__")
+        for node in ast.walk(tree)
+    )
+
+
+def _reads_flags(tree: ast.Module) -> bool:
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == "inplace" and isinstance(node.ctx, ast.Load)
+        for node in ast.walk(tree)
+    )
 
 
 def _hooks(tree: ast.Module) -> bool:

@@ -73,7 +73,7 @@ def _gives_plain(tree: ast.Module, value: ast.expr, depth: int = 0) -> bool:
     if isinstance(value, ast.IfExp):
         return _gives_plain(tree, value.body, depth) or _gives_plain(tree, value.orelse, depth)
     if isinstance(value, ast.BoolOp):
-        return any(_gives_plain(tree, one, depth) for one in value.values)
+        return True  # one operand or the other, as their truth has it
     if not isinstance(value, ast.Call):
         return isinstance(value, ast.Constant)
     name = ast.unparse(value.func).rpartition(".")[2]

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from gradguard.findings import Applicability, FixPlan, spans_text
 from gradguard.ops import table
+from gradguard.rules.asking import reads_flags, sees_ops
 from gradguard.rules.blocks import after, function_around, may_be_plain
 from gradguard.rules.model import Context, quoted
 from gradguard.source.blocks import around
@@ -58,8 +59,10 @@ def rewritten(context: Context, write: WriteFact, *, known: bool = True) -> list
     # An operator binds what it wrote anew as it is.
     own = {"guarded"} if write.kind == "augmented" and name == spelled[0] else set()
     safe = sharing.slots <= {name} and sharing.reasons <= HARMLESS | own and not context.analysis.limits
-    safe = safe and not _lies_otherwise(context, write.place, name, sharing)
+    safe = safe and not sees_ops(context) and not _lies_otherwise(context, write.place, name, sharing)
     applicability = Applicability.SAFE if safe else Applicability.UNSAFE
+    if not name and isinstance(node, ast.Call) and not _says_it_writes(node):
+        return []  # a function that writes what it is given cannot be made to give a new tensor here
     if write.kind in ("op", "augmented", "out") and (not name or name == spelled[0]):
         form = {"form": "clone"} if "dtype" in sharing.reasons else {}
         if form and may_be_plain(context, target, write.place):
@@ -90,7 +93,7 @@ def _lies_otherwise(context: Context, place: Place, name: str, sharing: Sharing)
     )
 
 
-_LIE = frozenset({"_version", "_base", "_is_view", "stride", "storage_offset", "as_strided"})
+_LIE = frozenset({"_version", "_base", "_is_view", "stride", "storage_offset", "is_contiguous", "as_strided"})
 
 
 def made_anew(context: Context, place: Place, text: str, kind: str = "") -> list[FixPlan]:
@@ -158,8 +161,10 @@ def without_flag(context: Context, write: WriteFact) -> list[FixPlan]:
         return []
     first, *others = sorted(makers)
     sharing = [context.analysis.sharing.get(maker.node, NOBODY) for maker in makers.values()]
-    safe = not context.analysis.limits and all(
-        not each.slots and each.reasons <= {*HARMLESS, "argument"} for each in sharing
+    safe = (
+        not context.analysis.limits
+        and not reads_flags(context)
+        and all(not each.slots and each.reasons <= {*HARMLESS, "argument"} for each in sharing)
     )
     also = spans_text(*others)
     name = ast.unparse(makers[first].node.func)  # type: ignore[attr-defined]
@@ -287,8 +292,21 @@ def saved_cloned(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
     # An op that finds in its operand what it has just written computes something else from a clone of it.
     sharing = context.analysis.sharing
     reread = any("reread" in sharing.get(place.node, NOBODY).reasons for place in places.values())
-    safe = Applicability.UNSAFE if reread else Applicability.SAFE
+    told = any(_shows_its_text(context, place, node) for node, place in places.items())
+    unlike = reread or told or sees_ops(context)
+    safe = Applicability.UNSAFE if unlike else Applicability.SAFE
     return context.plan("clone", title, safe, node, places[node], **({"also": also} if also else {}))
+
+
+def _shows_its_text(context: Context, place: Place, node: ast.AST) -> bool:
+    """Whether an expression stands in `f"{...=}"`, which shows how it is written, or may."""
+    for text in ast.walk(context.analysis.sources[place.path].tree):
+        if isinstance(text, ast.JoinedStr):
+            for before, value in zip(text.values, text.values[1:]):
+                named = isinstance(before, ast.Constant) and str(before.value).rstrip().endswith("=")
+                if named and any(part is node for part in ast.walk(value)):
+                    return True
+    return False
 
 
 def clonable(context: Context, event: SavedTensorMutated) -> ast.expr | None:

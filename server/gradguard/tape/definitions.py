@@ -105,8 +105,12 @@ def class_(run: Run, frame: Frame, node: ast.ClassDef) -> Value:
     body = Frame(
         frame.namespace, made.attributes, parent=frame if frame.function is not None else None, owner=None
     )
-    for _ in execute_block(run, body, node.body):
-        pass
+    run.suspended.append(body)
+    try:
+        for _ in execute_block(run, body, node.body):
+            pass
+    finally:
+        run.suspended.remove(body)
     for value in made.attributes.values():
         if isinstance(value, FunctionV) and value.owner is None:
             value.owner = made
