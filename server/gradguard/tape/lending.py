@@ -117,9 +117,13 @@ def differentiable(run: Run, nodes: Iterable[Node]) -> bool:
 
 
 def _differentiates(node: ast.AST) -> bool:
-    return any(
-        isinstance(part, ast.Attribute) and part.attr in ("backward", "grad") for part in ast.walk(node)
-    )
+    known: bool | None = getattr(node, "_gradguard_differentiates", None)
+    if known is None:
+        known = any(
+            isinstance(part, ast.Attribute) and part.attr in ("backward", "grad") for part in ast.walk(node)
+        )
+        node._gradguard_differentiates = known  # type: ignore[attr-defined]
+    return known
 
 
 def free_names(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> frozenset[str]:
