@@ -132,6 +132,17 @@ UNSAFE = {
         "no-grad",
         TRAINED + "for _ in range(2):\n    out = net(x)\n    print(getattr(out, 'grad_fn') is None)\n",
     ),
+    "an evaluation whose kept tensors are counted": (
+        "no-grad",
+        TRAINED + "kept = []\nwith torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(1) or t, lambda t: t):\n"
+        "    for _ in range(2):\n        out = net(x)\n        print(out.sum().item(), len(kept))\n",
+    ),
+    "an evaluation by a function that asks what is needed": (
+        "no-grad",
+        TRAINED + "class Shown(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, t):\n"
+        "        print(ctx.needs_input_grad)\n        return t * 2\n\n    @staticmethod\n    def backward(ctx, g):\n"
+        "        return g * 2\n\n\nfor _ in range(2):\n    out = Shown.apply(net(x))\n    print(out.sum().item())\n",
+    ),
     "an evaluation that expects a refusal": (
         "no-grad",
         TRAINED + "for _ in range(2):\n    out = net(x)\n    try:\n        print(out.numpy().sum())\n"

@@ -11,8 +11,8 @@ from gradguard.rules.model import Context
 from gradguard.tape.domain import Place
 
 _TESTED = frozenset({"requires_grad", "is_leaf", "is_grad_enabled", "is_inference_mode_enabled"})
-_HOOKED = frozenset({"register_hook", "retain_grad", "grad_fn"})
-"""What raises, or is None, without a graph."""
+_HOOKED = frozenset({"register_hook", "retain_grad", "grad_fn", "needs_input_grad", "saved_tensors_hooks"})
+"""What raises, is None, or is never called, without a graph."""
 _DIFFERENTIATES = frozenset({"backward", "grad"})
 
 
