@@ -28,7 +28,7 @@ INPUT_NEEDED = [
     F + "linear", F + "conv1d", F + "conv2d", F + "batch_norm", F + "layer_norm", F + "group_norm", "torch.log",
     "torch.sin", "torch.abs", "torch.clamp", F + "gelu", F + "silu", F + "elu", F + "selu", F + "mish", F + "softplus",
     F + "logsigmoid", F + "glu", F + "leaky_relu", F + "relu6", F + "hardtanh", F + "hardswish", "torch.norm",
-    F + "normalize", "torch.logsumexp", "torch.std", "torch.var", "torch.cdist", "torch.prod", F + "max_pool1d",
+    F + "normalize", "torch.logsumexp", "torch.std", "torch.var", "torch.prod", F + "max_pool1d",
     "torch.gather",
 ]  # fmt: skip
 INPUT_FREE = [
