@@ -8,7 +8,7 @@ from gradguard.tape.domain import Tensor, Tri
 from gradguard.tape.plan import short
 from gradguard.tape.sizes import known, pointwise
 from gradguard.tape.strides import Shape
-from gradguard.tape.values import ListV, TupleV, Value
+from gradguard.tape.values import ListV, TorchName, TupleV, Value
 
 Values = dict[str, Value]
 
@@ -413,6 +413,62 @@ def _dim(value: Value, rank: int) -> int | None:
     if not isinstance(value, int) or isinstance(value, bool) or not -rank <= value < rank:
         return None
     return value % rank
+
+
+def lies_as(tensor: Tensor, memory_format: Value) -> Tri:
+    """Whether `contiguous` finds a tensor to have a memory format, and gives the tensor itself."""
+    name = _format(memory_format)
+    if name == "contiguous_format":
+        return tensor.contiguous
+    shape = known(tensor)
+    if name.startswith("channels_last") and tensor.contiguous is True and shape is not None:
+        # Of one channel, or of single places, both orders are the same.
+        return None if shape[1:2] == (1,) or product(shape[2:]) == 1 else False
+    return None
+
+
+def said_to_lie_as(tensor: Tensor, memory_format: Value) -> Tri:
+    """Whether `to` and the casts take a tensor to have a memory format already.
+
+    They look at the order of the strides alone: every layout but that of the channels last is `contiguous_format`.
+    """
+    name = _format(memory_format)
+    if name == "preserve_format":
+        return True
+    last = _channels_last(tensor)
+    if name == "contiguous_format":
+        return None if last is None else not last
+    return last if name.startswith("channels_last") else None
+
+
+def in_format(made: Tensor, memory_format: Value) -> None:
+    """Lay a copy out as it was asked for."""
+    name, shape = _format(memory_format), known(made)
+    if name == "preserve_format":
+        return
+    made.contiguous = made.strides = None
+    if shape is not None and name == "contiguous_format":
+        lay_out(made, shape, strides.contiguous_strides(shape))
+    elif shape is not None and name.startswith("channels_last") and len(shape) in (4, 5):
+        lay_out(made, shape, strides.channels_last_strides(shape))
+
+
+def _channels_last(tensor: Tensor) -> Tri:
+    """Whether torch takes the strides for those of the channels last, which it asks of images and volumes only."""
+    if tensor.shape is not None and len(tensor.shape) not in (4, 5):
+        return False
+    shape = known(tensor)
+    if shape is None or tensor.strides is None:
+        return False if tensor.contiguous is True else None
+    if tensor.strides == strides.contiguous_strides(shape):
+        return False
+    return True if tensor.strides == strides.channels_last_strides(shape) else None
+
+
+def _format(memory_format: Value) -> str:
+    if memory_format is None:
+        return "preserve_format"
+    return memory_format.path.rpartition(".")[2] if isinstance(memory_format, TorchName) else ""
 
 
 def product(sizes: tuple[object, ...] | None) -> int | None:

@@ -133,7 +133,8 @@ def memory_fact(name: str, source: Tensor | None, values: dict[str, Value], op: 
     if name == "viewable":
         return layout.viewable(source, values, op)
     if name == "contiguous":
-        return source.contiguous
+        wanted = values.get("memory_format")
+        return source.contiguous if wanted is None else layout.lies_as(source, wanted)
     method = op.rpartition(".")[2]
     if name == "same_dtype":
         return _same_dtype(source, values, method)

@@ -20,6 +20,13 @@ def contiguous_strides(shape: Shape) -> Shape:
     return tuple(reversed(strides))
 
 
+def channels_last_strides(shape: Shape) -> Shape:
+    """Strides of images or volumes whose channels, their second dimension, lie next to each other."""
+    batch, channels, *places = shape
+    steps = contiguous_strides((batch, *places, channels))
+    return (steps[0], steps[-1], *steps[1:-1])
+
+
 def is_contiguous(shape: Shape, strides: Shape) -> bool:
     """As `Tensor.is_contiguous()` has it: dimensions of size 1 do not matter."""
     if 0 in shape:

@@ -364,10 +364,11 @@ def _is_flag(value: Value) -> bool:
 def _to(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
     """`to`, `cuda`, `cpu`, ...: the same tensor where nothing changes, else a copy with history."""
     name = call.name
-    values: dict[str, Value] = {"self": owner}
+    values: dict[str, Value] = {"self": owner, "memory_format": call.kwargs.get("memory_format")}
     # By position `non_blocking`, then `copy`.
     flags = [value for value in call.args if _is_flag(value)]
-    for value in (*call.args, *call.kwargs.values()):
+    named = [value for key, value in call.kwargs.items() if key != "memory_format"]
+    for value in (*call.args, *named):
         if _is_flag(value):
             continue
         if (isinstance(value, TorchName) and shapes.is_dtype(value.path)) or (
@@ -392,6 +393,7 @@ def _to(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Val
         shapes.memory_fact("same_dtype", owner, values, method_name),
         shapes.memory_fact("same_device", owner, values, method_name),
     )
+    same = both(same, layout.said_to_lie_as(owner, values["memory_format"]))
     if same is True and copies is False:
         return owner
     made: Tensor
@@ -405,8 +407,8 @@ def _to(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Val
             made.node = machine.record(run, name, call.place, (owner,), certain=needs is True)
             made.requires_grad, made.leaf = needs, False if needs else None
     made.shape, made.strides, made.contiguous = owner.shape, owner.strides, owner.contiguous
-    if values.get("memory_format") is not None:
-        made.contiguous = made.strides = None
+    if values["memory_format"] is not None and made.base is None:
+        layout.in_format(made, values["memory_format"])
     if owner.expanded is not False:
         # A copy of overlapping memory lies row by row.
         made.strides, made.expanded = None, None if made.base is not None else False
