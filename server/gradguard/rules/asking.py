@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from gradguard.rules.blocks import function_around
 from gradguard.rules.model import Context
+from gradguard.source.blocks import remembered
 from gradguard.tape.domain import Place
 
 _TESTED = frozenset({"requires_grad", "is_leaf", "is_grad_enabled", "is_inference_mode_enabled"})
@@ -18,50 +19,41 @@ _DIFFERENTIATES = frozenset({"backward", "grad"})
 
 def asks(context: Context) -> bool:
     """Whether any code goes another way where nothing is recorded, or hooks into what is."""
-    return any(_marked(source.tree, "_gradguard_asks", _asks) for source in context.analysis.sources.values())
+    return _any(context, "_gradguard_asks", _asks)
 
 
 def hooks(context: Context) -> bool:
     """Whether any code is run for each gradient that comes by, or computes one of its own."""
-    return any(
-        _marked(source.tree, "_gradguard_hooks", _hooks) for source in context.analysis.sources.values()
-    )
+    return _any(context, "_gradguard_hooks", _hooks)
 
 
 def sees_ops(context: Context) -> bool:
     """Whether any code of the program is told of each op by its name."""
-    return any(
-        _marked(source.tree, "_gradguard_sees_ops", _overrides)
-        for source in context.analysis.sources.values()
-    )
+    return _any(context, "_gradguard_sees_ops", _overrides)
 
 
 def reads_flags(context: Context) -> bool:
     """Whether any code asks a module if it works in place."""
-    return any(
-        _marked(source.tree, "_gradguard_flags", _reads_flags) for source in context.analysis.sources.values()
-    )
+    return _any(context, "_gradguard_flags", _reads_flags)
 
 
 def looks_into_graph(context: Context) -> bool:
     """Whether any code goes from node to node of a graph, or to what one has saved."""
-    return any(
-        _marked(source.tree, "_gradguard_walks", _walks) for source in context.analysis.sources.values()
-    )
+    return _any(context, "_gradguard_walks", _walks)
 
 
 def second_order(context: Context) -> bool:
     """Whether any gradient is recorded to be differentiated itself."""
-    return any(
-        _marked(source.tree, "_gradguard_second", _second) for source in context.analysis.sources.values()
-    )
+    return _any(context, "_gradguard_second", _second)
 
 
 def pads(context: Context) -> bool:
     """Whether a transformer encoder is given padding: where nothing is recorded it leaves the padded places out."""
-    trees = [source.tree for source in context.analysis.sources.values()]
-    made = any(_marked(tree, "_gradguard_encoders", _makes_encoders) for tree in trees)
-    return made and any(_marked(tree, "_gradguard_pads", _pads) for tree in trees)
+    return _any(context, "_gradguard_encoders", _makes_encoders) and _any(context, "_gradguard_pads", _pads)
+
+
+def _any(context: Context, name: str, ask: Callable[[ast.stmt], bool]) -> bool:
+    return any(any(remembered(source.tree, name, ask)) for source in context.analysis.sources.values())
 
 
 def differentiated_again(context: Context, place: Place, kept: ast.expr | None) -> bool:
@@ -139,22 +131,13 @@ def _reads(node: ast.expr, names: Iterable[str]) -> bool:
 _NUMBERS = frozenset({"item", "tolist", "detach", "float", "int", "bool", "len", "print"})
 
 
-def _marked(tree: ast.Module, name: str, ask: Callable[[ast.Module], bool]) -> bool:
-    """The answer for a tree, which is remembered on it."""
-    known: bool | None = getattr(tree, name, None)
-    if known is None:
-        known = ask(tree)
-        setattr(tree, name, known)
-    return known
-
-
-def _asks(tree: ast.Module) -> bool:
+def _asks(statement: ast.stmt) -> bool:
     parameters: set[ast.AST] | None = None
-    for node in ast.walk(tree):
+    for node in ast.walk(statement):
         if isinstance(node, ast.Attribute) and node.attr in _HOOKED:
             return True
         if isinstance(node, ast.Attribute) and node.attr in _TESTED and isinstance(node.ctx, ast.Load):
-            parameters = parameters if parameters is not None else set(_of_parameters(tree))
+            parameters = parameters if parameters is not None else set(_of_parameters(statement))
             if node not in parameters:
                 return True
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr"):
@@ -165,9 +148,9 @@ def _asks(tree: ast.Module) -> bool:
     return False
 
 
-def _of_parameters(tree: ast.Module) -> Iterator[ast.AST]:
+def _of_parameters(statement: ast.stmt) -> Iterator[ast.AST]:
     """Questions to parameters, which have no graph but the one they begin: `p.requires_grad for p in net.parameters()`."""
-    for node in ast.walk(tree):
+    for node in ast.walk(statement):
         if isinstance(node, (ast.For, ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
             sources = [node.iter] if isinstance(node, ast.For) else [each.iter for each in node.generators]
         elif isinstance(node, ast.Call) and any(isinstance(arg, ast.Lambda) for arg in node.args):
@@ -195,22 +178,22 @@ def _refuses(statement: ast.stmt) -> bool:
 _REFUSING = frozenset({"numpy", "deepcopy", "asarray", "array", "__array__"})
 
 
-def _overrides(tree: ast.Module) -> bool:
+def _overrides(statement: ast.stmt) -> bool:
     return any(
         isinstance(node, ast.FunctionDef) and node.name in ("__torch_function__", "__torch_dispatch__")
-        for node in ast.walk(tree)
+        for node in ast.walk(statement)
     )
 
 
-def _reads_flags(tree: ast.Module) -> bool:
+def _reads_flags(statement: ast.stmt) -> bool:
     return any(
         isinstance(node, ast.Attribute) and node.attr == "inplace" and isinstance(node.ctx, ast.Load)
-        for node in ast.walk(tree)
+        for node in ast.walk(statement)
     )
 
 
-def _hooks(tree: ast.Module) -> bool:
-    for node in ast.walk(tree):
+def _hooks(statement: ast.stmt) -> bool:
+    for node in ast.walk(statement):
         if isinstance(node, ast.Attribute) and _HOOKING.fullmatch(node.attr):
             return True
         if isinstance(node, ast.ClassDef) and any(
@@ -223,10 +206,10 @@ def _hooks(tree: ast.Module) -> bool:
 _HOOKING = re.compile(r"register_(?!\w*forward)\w*hook")
 
 
-def _walks(tree: ast.Module) -> bool:
+def _walks(statement: ast.stmt) -> bool:
     """A node of a graph is compared and printed without being looked into."""
     plain: set[ast.AST] = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(statement):
         if isinstance(node, ast.Compare):
             plain.update((node.left, *node.comparators))
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "str", "repr", "type"):
@@ -235,28 +218,28 @@ def _walks(tree: ast.Module) -> bool:
             plain.add(node.value)
     return any(
         isinstance(node, ast.Attribute) and node.attr in _NODES and node not in plain
-        for node in ast.walk(tree)
+        for node in ast.walk(statement)
     )
 
 
 _NODES = frozenset({"grad_fn", "next_functions"})
 
 
-def _second(tree: ast.Module) -> bool:
+def _second(statement: ast.stmt) -> bool:
     return any(
         isinstance(node, ast.keyword) and node.arg == "create_graph" and not _is_false(node.value)
-        for node in ast.walk(tree)
+        for node in ast.walk(statement)
     )
 
 
-def _makes_encoders(tree: ast.Module) -> bool:
+def _makes_encoders(statement: ast.stmt) -> bool:
     return any(
         isinstance(node, ast.Call)
         and ast.unparse(node.func).rpartition(".")[2] in ("Transformer", "TransformerEncoder")
         and not any(
             keyword.arg == "enable_nested_tensor" and _is_false(keyword.value) for keyword in node.keywords
         )
-        for node in ast.walk(tree)
+        for node in ast.walk(statement)
     )
 
 
@@ -264,7 +247,8 @@ def _is_false(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is False
 
 
-def _pads(tree: ast.Module) -> bool:
+def _pads(statement: ast.stmt) -> bool:
     return any(
-        isinstance(node, ast.keyword) and "key_padding_mask" in (node.arg or "") for node in ast.walk(tree)
+        isinstance(node, ast.keyword) and "key_padding_mask" in (node.arg or "")
+        for node in ast.walk(statement)
     )

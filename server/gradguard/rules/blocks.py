@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import chain
 
 from gradguard.findings import Applicability, FixPlan, spans_text
 from gradguard.rules.model import Context
-from gradguard.source.blocks import around
+from gradguard.source.blocks import around, kept, remembered
 from gradguard.source.loops import alone
 from gradguard.tape.domain import Place
 
@@ -41,29 +42,32 @@ def may_be_plain(context: Context, node: ast.expr, place: Place) -> bool:
     tree = context.analysis.sources[place.path].tree
     if not isinstance(node, ast.Name):
         return _gives_plain(tree, node)
-    scope = function_around(tree, node) or tree
-    known: frozenset[str] | None = getattr(scope, "_gradguard_constants", None)
-    if known is None:
-        known = frozenset(_bound_to_plain(tree, scope))
-        scope._gradguard_constants = known  # type: ignore[attr-defined]
-    return node.id in known
+    scope = function_around(tree, node)
+    if scope is not None:
+        bound = kept(scope, "_gradguard_bound", _bound)
+    else:
+        bound = list(chain.from_iterable(remembered(tree, "_gradguard_bound", _bound)))
+    return any(name == node.id and _gives_plain(tree, value) for name, value in bound)
 
 
-def _bound_to_plain(tree: ast.Module, scope: ast.AST) -> Iterator[str]:
+def _bound(scope: ast.AST) -> list[tuple[str, ast.expr]]:
+    """Each name that is bound, with what it is bound to."""
+    found: list[tuple[str, ast.expr]] = []
     for part in ast.walk(scope):
         if isinstance(part, ast.Assign):
             for target in part.targets:
-                yield from _plain_targets(tree, target, part.value)
+                found += _pairs(target, part.value)
         elif isinstance(part, (ast.AnnAssign, ast.NamedExpr)) and part.value is not None:
-            yield from _plain_targets(tree, part.target, part.value)
+            found += _pairs(part.target, part.value)
+    return found
 
 
-def _plain_targets(tree: ast.Module, target: ast.expr, value: ast.expr) -> Iterator[str]:
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
         for one, own in zip(target.elts, value.elts):
-            yield from _plain_targets(tree, one, own)
-    if isinstance(target, ast.Name) and _gives_plain(tree, value):
-        yield target.id
+            yield from _pairs(one, own)
+    if isinstance(target, ast.Name):
+        yield target.id, value
 
 
 def _gives_plain(tree: ast.Module, value: ast.expr, depth: int = 0) -> bool:
@@ -81,7 +85,7 @@ def _gives_plain(tree: ast.Module, value: ast.expr, depth: int = 0) -> bool:
         return True
     if name in ("get", "pop", "getattr", "setdefault") and len(value.args) > 1:
         return _gives_plain(tree, value.args[-1], depth)
-    returned = _returned(tree).get(name, ()) if depth < MAX_CALLS else ()
+    returned = _returned(tree, name) if depth < MAX_CALLS else ()
     return any(one is None or _gives_plain(tree, one, depth + 1) for one in returned)
 
 
@@ -90,17 +94,19 @@ MAX_CALLS = 3
 """Functions that are looked into, one called by the other."""
 
 
-def _returned(tree: ast.Module) -> dict[str, list[ast.expr | None]]:
-    """What the functions of a file return, by name."""
-    known: dict[str, list[ast.expr | None]] | None = getattr(tree, "_gradguard_returned", None)
-    if known is None:
-        known = {}
-        for node in ast.walk(tree):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                returns = [part.value for part in ast.walk(node) if isinstance(part, ast.Return)]
-                known.setdefault(node.name, []).extend(returns)
-        tree._gradguard_returned = known  # type: ignore[attr-defined]
-    return known
+def _returned(tree: ast.Module, name: str) -> Iterator[ast.expr | None]:
+    """What the functions of a file return that have this name."""
+    for returned in remembered(tree, "_gradguard_returned", _returns):
+        yield from returned.get(name, ())
+
+
+def _returns(statement: ast.stmt) -> dict[str, list[ast.expr | None]]:
+    found: dict[str, list[ast.expr | None]] = {}
+    for node in ast.walk(statement):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            returns = [part.value for part in ast.walk(node) if isinstance(part, ast.Return)]
+            found.setdefault(node.name, []).extend(returns)
+    return found
 
 
 def after(context: Context, node: ast.AST, place: Place, goal: Place | None, title: str) -> list[FixPlan]:

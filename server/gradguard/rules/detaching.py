@@ -8,6 +8,7 @@ from gradguard.findings import Applicability, FixPlan, spans_text
 from gradguard.rules.asking import asks, differentiated_again, keeper
 from gradguard.rules.blocks import may_be_plain, settled
 from gradguard.rules.model import Context
+from gradguard.source.blocks import remembered
 from gradguard.tape.domain import Place
 from gradguard.tape.events import GraphKept
 
@@ -66,15 +67,21 @@ def _identified(context: Context, event: GraphKept) -> bool:
     """Whether any code asks if something is the very tensor that is kept, by its name or by what keeps it."""
     kept = keeper(event.statement)
     names = {event.text, ast.unparse(kept) if kept is not None else ""}
-    for node in ast.walk(context.analysis.sources[event.place.path].tree):
+    tree = context.analysis.sources[event.place.path].tree
+    return any(not names.isdisjoint(found) for found in remembered(tree, "_gradguard_identified", _compared))
+
+
+def _compared(statement: ast.stmt) -> frozenset[str]:
+    """What a statement asks by `is` to be another object: names, or what parts are taken out of."""
+    found = set()
+    for node in ast.walk(statement):
         if isinstance(node, ast.Compare) and any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
             sides = [node.left, *node.comparators]
-            if not any(isinstance(side, ast.Constant) for side in sides) and any(
-                ast.unparse(side.value if isinstance(side, ast.Subscript) else side) in names
-                for side in sides
-            ):
-                return True
-    return False
+            if not any(isinstance(side, ast.Constant) for side in sides):
+                found |= {
+                    ast.unparse(side.value if isinstance(side, ast.Subscript) else side) for side in sides
+                }
+    return frozenset(found)
 
 
 def _accumulated(statement: ast.stmt | None, name: str) -> list[ast.expr]:

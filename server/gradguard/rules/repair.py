@@ -10,13 +10,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from gradguard.findings import Applicability, FixPlan, spans_text
 from gradguard.ops import table
 from gradguard.rules.asking import reads_flags, sees_ops
 from gradguard.rules.blocks import after, function_around, may_be_plain
 from gradguard.rules.model import Context, quoted
-from gradguard.source.blocks import around
+from gradguard.source.blocks import around, remembered
 from gradguard.source.loops import fills_rows
 from gradguard.tape.domain import Place
 from gradguard.tape.events import SavedTensorMutated, WriteFact
@@ -87,9 +88,17 @@ def rewritten(context: Context, write: WriteFact, *, known: bool = True) -> list
 def _lies_otherwise(context: Context, place: Place, name: str, sharing: Sharing) -> bool:
     """Whether the program asks how the tensor lies in memory, which a new one may answer otherwise."""
     asked = _LIE if "view" in sharing.reasons else frozenset({"_version"})
-    return any(
-        isinstance(part, ast.Attribute) and part.attr in asked and ast.unparse(part.value) == name
-        for part in ast.walk(context.analysis.sources[place.path].tree)
+    tree = context.analysis.sources[place.path].tree
+    questions = {(attribute, name) for attribute in asked}
+    return any(not questions.isdisjoint(found) for found in remembered(tree, "_gradguard_lies", _questions))
+
+
+def _questions(statement: ast.stmt) -> frozenset[tuple[str, str]]:
+    """What a statement asks of memory, and whose."""
+    return frozenset(
+        (part.attr, ast.unparse(part.value))
+        for part in ast.walk(statement)
+        if isinstance(part, ast.Attribute) and part.attr in _LIE
     )
 
 
@@ -300,13 +309,20 @@ def saved_cloned(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
 
 def _shows_its_text(context: Context, place: Place, node: ast.AST) -> bool:
     """Whether an expression stands in `f"{...=}"`, which shows how it is written, or may."""
-    for text in ast.walk(context.analysis.sources[place.path].tree):
-        if isinstance(text, ast.JoinedStr):
-            for before, value in zip(text.values, text.values[1:]):
-                named = isinstance(before, ast.Constant) and str(before.value).rstrip().endswith("=")
-                if named and any(part is node for part in ast.walk(value)):
-                    return True
-    return False
+    tree = context.analysis.sources[place.path].tree
+    shown = chain.from_iterable(remembered(tree, "_gradguard_shown", _shown))
+    return any(part is node for value in shown for part in ast.walk(value))
+
+
+def _shown(statement: ast.stmt) -> list[ast.expr]:
+    """What stands in a text behind an equals sign."""
+    return [
+        value
+        for text in ast.walk(statement)
+        if isinstance(text, ast.JoinedStr)
+        for before, value in zip(text.values, text.values[1:])
+        if isinstance(before, ast.Constant) and str(before.value).rstrip().endswith("=")
+    ]
 
 
 def clonable(context: Context, event: SavedTensorMutated) -> ast.expr | None:

@@ -5,8 +5,27 @@ from __future__ import annotations
 import ast
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 Block = list[ast.stmt]
+T = TypeVar("T")
+N = TypeVar("N", bound=ast.AST)
+
+
+def kept(node: N, name: str, ask: Callable[[N], T]) -> T:
+    """What a question finds in a node, kept on it as `name`; it must ask of nothing else."""
+    if not hasattr(node, name):
+        setattr(node, name, ask(node))
+    found: T = getattr(node, name)
+    return found
+
+
+def remembered(tree: ast.Module, name: str, ask: Callable[[ast.stmt], T]) -> Iterator[T]:
+    """What a question finds in each statement at the top level, kept on it as `name`.
+
+    Statements outlive edits of others, so that after a keystroke one of them is asked anew and not the file.
+    """
+    return (kept(statement, name, ask) for statement in tree.body)
 
 
 def blocks(node: ast.AST) -> Iterator[Block]:

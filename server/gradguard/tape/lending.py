@@ -36,7 +36,7 @@ TELLING = frozenset({
 })  # fmt: skip
 """What calls are named that only show what they are given."""
 LENT = "lent"
-"""Note of a run: names that a function reads names that a function reads which was given away."""
+"""Note of a run: names that a function reads which was given away."""
 DIFFERENTIATES = "differentiates"
 """Note of a run: such a function calls backward, or may."""
 
