@@ -1,7 +1,7 @@
 """`python -m tests.fixes [--in-place] [--programs N] [--seed S] [--jobs N]`: fixes of grown programs, judged by torch.
 
 The safe fixes of each program, all made; with `--in-place` the in-place forms that are offered in it, each made
-alone. Prints each program that is spoilt, and ends with 1 if there is one.
+alone. Prints each program that is spoilt and each seed that the generator failed at, and ends with 1 if there is one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tests.fixes.outcomes import Outcome, Rewrite
+from tests.fixes.outcomes import NotGrown, Outcome, Rewrite
 from tests.oracle.pool import Died, Pool
 
 BATCH = 250
@@ -40,6 +40,10 @@ def main() -> int:
             print(f"seeds {seeds[0]} to {seeds[-1]}: {answer.reason} {answer.detail[-200:]}", flush=True)
             continue
         for seed, one in answer:
+            if isinstance(one, NotGrown):
+                lost += 1
+                print(f"=== seed {seed}: the generator failed\n{one.words}", flush=True)
+                continue
             tally.add(one)
             if one.wrong:
                 print(f"=== seed {seed}: {'; '.join(one.wrong)}\n{one.before}")

@@ -10,6 +10,7 @@ import contextlib
 import io
 import random
 import re
+import traceback
 import types
 import warnings
 from collections.abc import Iterator, Sequence
@@ -34,7 +35,7 @@ from gradguard.fixes import api
 from gradguard.fixes.edit import applied
 from gradguard.ide import inplace
 from gradguard.source.text import Source
-from tests.fixes.outcomes import Outcome, Rewrite
+from tests.fixes.outcomes import NotGrown, Outcome, Rewrite
 from tests.fuzz.live import rule_of
 from tests.fuzz.verdict import TooLong, time_limit
 from tests.oracle.judging import relative_gap, tolerance
@@ -251,27 +252,38 @@ def verdict(before: str, after: str, left: Sequence[str] = (), *, written: bool 
     return found
 
 
-def batch(seeds: Sequence[int]) -> list[tuple[int, Outcome]]:
+def batch(seeds: Sequence[int]) -> list[tuple[int, Outcome | NotGrown]]:
     """Grown programs with safe fixes, judged."""
-    from tests.fuzz.generate import program
-
     torch.set_num_threads(1)
-    outcomes = []
+    outcomes: list[tuple[int, Outcome | NotGrown]] = []
     for seed in seeds:
-        outcome = judged(program(seed))
+        code = grown(seed)
+        outcome = code if isinstance(code, NotGrown) else judged(code)
         if outcome is not None:
             outcomes.append((seed, outcome))
     return outcomes
 
 
-def rewrites(seeds: Sequence[int]) -> list[tuple[int, Rewrite]]:
-    """In-place forms offered in grown programs whose own writes were undone first, each judged alone."""
+def grown(seed: int) -> str | NotGrown:
+    """The program of a seed. Where the generator fails, the others are still judged."""
     from tests.fuzz.generate import program
 
+    try:
+        return program(seed)
+    except Exception:
+        return NotGrown(traceback.format_exc(limit=-3))
+
+
+def rewrites(seeds: Sequence[int]) -> list[tuple[int, Rewrite | NotGrown]]:
+    """In-place forms offered in grown programs whose own writes were undone first, each judged alone."""
     torch.set_num_threads(1)
-    found = []
+    found: list[tuple[int, Rewrite | NotGrown]] = []
     for seed in seeds:
-        source = Source(f"/{PATH}", program(seed))
+        code = grown(seed)
+        if isinstance(code, NotGrown):
+            found.append((seed, code))
+            continue
+        source = Source(f"/{PATH}", code)
         text = inplace.undone(source, range(1, source.lines.count + 1))
         source = Source(f"/{PATH}", text)
         plans = inplace.rewrites(source, Span(1, 1, source.lines.count + 1, 1))

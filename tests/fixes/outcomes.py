@@ -1,4 +1,4 @@
-"""What came of judging a program. Needs no torch, so that whoever asked a worker can read it."""
+"""What came of growing and judging a program. Needs no torch, so that whoever asked a worker can read it."""
 
 from __future__ import annotations
 
@@ -27,3 +27,10 @@ class Rewrite:
     before: str
     after: str
     wrong: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotGrown:
+    """The generator failed at this seed; its last words."""
+
+    words: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -232,15 +233,15 @@ def for_range(w: Writer) -> bool:
 
 def for_items(w: Writer) -> bool:
     """Loops over a container or the rows of a tensor, writing to the element or collecting from it."""
-    options: list[tuple[str, list[str], Any]] = []
+    options: list[tuple[str, list[str], Callable[[], Iterable[Any]]]] = []
     for name in w.frame.names:
         value = w.frame.space.get(name)
         if isinstance(value, (list, tuple)) and value and all(isinstance(v, torch.Tensor) for v in value):
-            options.append((name, ["t"], list(value)))
-            options.append((f"enumerate({name})", ["i", "t"], list(enumerate(value))))
+            options.append((name, ["t"], partial(list, value)))
+            options.append((f"enumerate({name})", ["i", "t"], partial(enumerate, list(value))))
         elif isinstance(value, dict) and value and name in w.frame.names:
-            options.append((f"{name}.values()", ["t"], list(value.values())))
-            options.append((f"{name}.items()", ["key", "t"], list(value.items())))
+            options.append((f"{name}.values()", ["t"], partial(list, value.values())))
+            options.append((f"{name}.items()", ["key", "t"], partial(list, value.items())))
         elif (
             isinstance(value, torch.Tensor)
             and value.is_floating_point()
@@ -249,11 +250,15 @@ def for_items(w: Writer) -> bool:
         ):
             if Place.of(name, value).broken:
                 continue
-            options.append((name, ["row"], value))
-            options.append((f"zip({name}, {name})", ["row", "other"], zip(value, value)))
+            options.append((name, ["row"], partial(iter, value)))
+            options.append((f"zip({name}, {name})", ["row", "other"], partial(zip, value, value)))
     if not options:
         return False
-    text, names, items = w.rng.choice(options)
+    text, names, look = w.rng.choice(options)
+    try:
+        items = look()
+    except RuntimeError:  # torch does not give the rows of every tensor
+        return False
     names = [w.fresh(n) for n in names]
     looped = next(n for n in w.frame.names if n in re.split(r"\W+", text))
     if not isinstance(w.frame.space[looped], torch.Tensor):
