@@ -269,12 +269,16 @@ def _coerce(run: Run, op: Op, planned: Plan, bound: Bound) -> None:
         if isinstance(value, Sym):
             if index and value.tensor is None and _is_arithmetic(op):
                 continue
-            if kind is Kind.TENSOR and value.kind in ("any", "tensor") and name not in bound.open:
+            if kind is Kind.TENSOR and value.kind in _TENSORS and name not in bound.open:
                 bound.values[name] = as_tensor(run, value)
         elif kind is Kind.TENSORS and isinstance(value, (ListV, TupleV)):
             for item in value.items:
                 if isinstance(item, Sym):
                     as_tensor(run, item)
+
+
+_TENSORS = ("any", "tensor", "bool")
+"""Kinds of what can turn out to be a tensor: a comparison may be one of tensors."""
 
 
 def _is_arithmetic(op: Op) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Generator
 
-from gradguard.tape import attributes, enumerations, library
+from gradguard.tape import attributes, enumerations, library, symbolic
 from gradguard.tape.binding import Call
 from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.frame import Frame
@@ -263,6 +263,9 @@ def bind_arguments(run: Run, function: FunctionV, call: Call, inner: Frame) -> N
             key: (key, value) for key, value in call.kwargs.items() if key not in names
         }
         variables[arguments.kwarg.arg] = DictV(extra, open=call.open_args)
+    for parameter in (*positional, *arguments.kwonlyargs):
+        if parameter.annotation is not None:
+            variables[parameter.arg] = symbolic.declared(variables[parameter.arg], parameter.annotation)
     inner.given = tuple(variables.values())
     for name, value in variables.items():
         if isinstance(value, Tensor) and not value.bound_name:

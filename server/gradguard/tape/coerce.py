@@ -41,13 +41,23 @@ def as_tensor(run: Run, value: Sym, place: Place | None = None) -> Tensor:
         tensor.source = "data" if value.data else "argument"
         tensor.bound_name = value.text
         tensor.sure = value.kind == "tensor"
+        tensor.device = "cpu" if on_host(value) else None
+        if value.kind == "bool":
+            tensor.dtype, tensor.requires_grad, tensor.leaf = "bool", False, True
         value.tensor = tensor
         value.kind = "tensor"
     return value.tensor
 
 
+HOST = "host"
+"""Begins the key of what was made on the CPU and is not moved, and of its parts."""
 SETTING = "setting"
 """Begins the key of what a constructor is given: by convention a setting, not what a network computed."""
+
+
+def on_host(*values: Value) -> tuple[str, ...]:
+    """How the key begins of what is computed from these: `HOST` where one of them lies there and is not moved."""
+    return (HOST,) if any(isinstance(value, Sym) and value.key[:1] == (HOST,) for value in values) else ()
 
 
 def _is_setting(key: tuple[object, ...]) -> bool:

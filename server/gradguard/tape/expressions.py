@@ -25,7 +25,7 @@ from gradguard.tape.frame import Frame, Guard
 from gradguard.tape.iteration import iterate
 from gradguard.tape.path import BudgetExceeded
 from gradguard.tape.run import Run
-from gradguard.tape.truth import key_of, known_truth, truth
+from gradguard.tape.truth import asks, key_of, known_truth, truth
 from gradguard.tape.values import BuiltinMethod, DictV, FunctionV, ListV, Sym, TupleV, Value, tensors_in
 
 
@@ -166,7 +166,7 @@ def _boolop(run: Run, frame: Frame, node: ast.BoolOp) -> Value:
             value = evaluate(run, frame, part)
             if index == len(node.values) - 1:
                 break
-            if not isinstance(value, Tensor):
+            if not asks(value):
                 # What stands behind an unknown condition is evaluated on some passes only.
                 run.guards.append(Guard(run.place(frame, node), known_truth(value) is None))
             if truth(run, frame, value, part) is wants:
@@ -200,7 +200,7 @@ def _ifexp(run: Run, frame: Frame, node: ast.IfExp) -> Value:
 @contextmanager
 def guarded(run: Run, frame: Frame, node: ast.AST, condition: ast.expr, test: Value) -> Iterator[None]:
     """What runs inside does so only where a condition that is not known holds."""
-    data = isinstance(test, Tensor) or (isinstance(test, Sym) and test.tensor is not None)
+    data = asks(test) or (isinstance(test, Sym) and test.tensor is not None)
     run.guards.append(Guard(run.place(frame, node), periodic(condition) or not data, data))
     try:
         yield

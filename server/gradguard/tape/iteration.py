@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from gradguard.tape import attributes, enumerations, machine, subscripts, torchcalls
 from gradguard.tape.binding import Call
+from gradguard.tape.coerce import on_host
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
@@ -72,6 +73,7 @@ def iterate(run: Run, frame: Frame, value: Value, node: ast.AST) -> IteratorV:
 def _item(run: Run, value: Value, index: int) -> Sym:
     # A value of an unknown iterable: a batch, unless its source is a caller's container of tensors.
     made = run.fresh(data=True)
+    made.key = (*on_host(value), *made.key)
     if isinstance(value, Sym) and value.kind in ("int", "number"):
         made.kind = "int"
     return made

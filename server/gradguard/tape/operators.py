@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 from gradguard.tape import counting, graphs, machine, torchcalls
 from gradguard.tape.binding import Call
-from gradguard.tape.coerce import as_tensor, is_number
+from gradguard.tape.coerce import as_tensor, is_number, on_host
 from gradguard.tape.domain import Tensor
 from gradguard.tape.enumerations import compared, is_member
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
 from gradguard.tape.special import call_special
-from gradguard.tape.truth import key_of, known_truth, truth
+from gradguard.tape.truth import ASKED, key_of, known_truth, truth
 from gradguard.tape.values import (
     ArrayV,
     DictV,
@@ -126,7 +126,7 @@ def _unknown_binary(run: Run, op: type[ast.operator], left: Value, right: Value)
         kind = "str"
     data = (not isinstance(left, Sym) or left.data) and (not isinstance(right, Sym) or right.data)
     made = Sym(
-        ("op", op.__name__, key_of(left), key_of(right)),
+        (*on_host(left, right), "op", op.__name__, key_of(left), key_of(right)),
         kind,
         data=data and isinstance(left, Sym) | isinstance(right, Sym),
     )
@@ -240,7 +240,10 @@ def unary(run: Run, frame: Frame, op: type[ast.unaryop], value: Value, node: ast
         if known is not None:
             return not known
         if isinstance(value, Tensor):
-            return not truth(run, frame, value, node.operand)
+            truth(run, frame, value, node.operand)
+            made = Sym(("not", ("bool", key_of(value))), "bool")
+            made.facts[ASKED] = value
+            return made
         return Sym(("not", value.key if isinstance(value, Sym) else key_of(value)), "bool")
     if isinstance(value, Tensor):
         name = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}[op]
@@ -303,9 +306,8 @@ def compare(
         and isinstance(right, (External, TorchName))
     ):
         return (left == right) is (op is ast.Eq)
-    made = Sym(
-        ("cmp", "Eq" if op in (ast.Eq, ast.NotEq) else op.__name__, key_of(left), key_of(right)), "bool"
-    )
+    name = "Eq" if op in (ast.Eq, ast.NotEq) else op.__name__
+    made = Sym((*on_host(left, right), "cmp", name, key_of(left), key_of(right)), "bool")
     if op is ast.NotEq:
         made = Sym(("not", made.key), "bool")
     if any(isinstance(side, Sym) and "counted" in side.facts for side in (left, right)):

@@ -66,8 +66,12 @@ def _while_made(run: Run, loop: Loop | None) -> bool:
     )
 
 
+_SHOWS = frozenset({"__repr__", "__str__", "extra_repr"})
+"""Methods that run when a person looks at an object."""
+
+
 def _per(run: Run, loop: Loop | None, frame: Frame) -> str:
-    if _while_made(run, loop):
+    if _while_made(run, loop) or any(function.name in _SHOWS for function in run.functions):
         return "once"
     if any(one.over == "parameters" for one in run.loops):
         return "parameter"

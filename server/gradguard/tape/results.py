@@ -35,6 +35,8 @@ def results(
     if not form.results:
         return None
     ran = _Ran(run, op, form, bound, place, node, needs, name)
+    if sizes.pointwise(op):
+        shapes.meet([tensor for source in plan(form).sources for tensor in bound.tensors(source)])
     if form.list_result:
         count = shapes.list_length(op.name, bound.values)
         alias = form.aliases[0] if form.aliases else None

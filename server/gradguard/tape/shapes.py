@@ -68,6 +68,13 @@ def like(op: str, made: Tensor, tensors: list[Tensor], *, differentiable: bool) 
             made.dtype = None
 
 
+def meet(tensors: list[Tensor]) -> None:
+    """Operands of a pointwise op lie on one device, but for those without dimensions, which may come from the CPU."""
+    if any(t.device == "cpu" and t.shape for t in tensors):
+        for tensor in tensors:
+            tensor.device = tensor.device or "cpu"
+
+
 def result_dtype(op: str, made: Tensor, values: dict[str, Value]) -> None:
     """dtype that the op itself or its `dtype` argument gives."""
     name = short(op)

@@ -8,7 +8,7 @@ from gradguard.tape import attributes
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import SETTING, as_tensor
 from gradguard.tape.run import Run
-from gradguard.tape.values import FunctionV, ListV, TupleV, Value
+from gradguard.tape.values import FunctionV, ListV, Sym, TupleV, Value
 
 
 def arguments(run: Run, function: FunctionV, call: Call) -> None:
@@ -105,6 +105,21 @@ def annotated(annotation: ast.expr | None) -> str:
             return _numbers(inner.elts)
         return "any"
     return _KINDS.get(_last(annotation), "any")
+
+
+def declared(value: Value, annotation: ast.expr) -> Value:
+    """What an argument is inside of the function: of an unknown one the annotation says whether it is a plain value.
+
+    To the caller it stays as unknown as it was.
+    """
+    if not isinstance(value, Sym) or value.kind != "any" or value.tensor is not None:
+        return value
+    kind = annotated(annotation)
+    if kind not in _PLAIN:
+        return value
+    made = Sym(value.key, kind, data=value.data, text=value.text)
+    made.facts = value.facts
+    return made
 
 
 def _or_none(kind: str) -> str:

@@ -210,16 +210,8 @@ def method(run: Run, frame: Frame, owner: Tensor, name: str, call: Call, node: a
     if made is not torchcalls.MISSING:
         return made
     if name.endswith("_") and not name.startswith("_"):
-        machine.write(
-            run,
-            owner,
-            full.place,
-            name,
-            sources=tensors_in(TupleV(tuple(call.args))),
-            certain=False,
-            expr=receiver,
-        )
-        return owner
+        # The table has all of torch's; whatever this is, it is no tensor, though it was used as one.
+        return run.fresh()
     return torchcalls.unknown_op(run, full, name, view=True)
 
 

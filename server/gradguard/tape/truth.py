@@ -11,6 +11,14 @@ from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
 from gradguard.tape.values import ArrayV, DictV, External, ListV, Sym, TupleV, Value
 
+ASKED = "__asked__"
+"""Fact of a condition: the tensor whose value it is."""
+
+
+def asks(value: Value) -> bool:
+    """Whether a condition is the value of a tensor, which this path has chosen."""
+    return isinstance(value, Tensor) or (isinstance(value, Sym) and ASKED in value.facts)
+
 
 def key_of(value: Value) -> Hashable:
     """A key that is equal for values known to be equal."""

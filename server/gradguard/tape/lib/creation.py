@@ -190,6 +190,7 @@ def _wrap(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         made = machine.share(run, source.memory_of, call.place, "numpy", counter=False)
         made.memory.numpy = True
         made.from_numpy = True
+        made.device = "cpu"
         made.cuts = graphs.cuts_in(source)
         return options(run, made, call) if call.kwargs else made
     made = run.tensor(call.place)

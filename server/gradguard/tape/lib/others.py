@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Generator
 
 from gradguard.ops.model import Kind
 from gradguard.tape import graphs, reads, tensors, torchcalls
 from gradguard.tape.backward import backward
 from gradguard.tape.binding import Call, choose
-from gradguard.tape.coerce import as_tensor
+from gradguard.tape.coerce import HOST, as_tensor, on_host
 from gradguard.tape.domain import NO_CUTS, Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.lending import TELLING, lend
@@ -84,7 +85,21 @@ def call_sym(run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST) -
             # Whatever it is a method of, as an engine that is None until the program has set it.
             return differentiate(run, call, node)
     escaped(run, call, node)
-    return Sym(("call", run.tick()))
+    return Sym((HOST if _prepares(getattr(node, "func", None), call) else "call", run.tick()))
+
+
+_PREPARES = re.compile(r"_?(text_)?(tokenizer|processor|image_processor|feature_extractor)(_?\d|_one|_two)?")
+"""Names of what makes tensors of text, images and sound."""
+
+
+def _prepares(named: ast.AST | None, call: Call) -> bool:
+    """Whether a call, or a method, of what has this name makes tensors of what are none: these lie on the CPU."""
+    name = named.attr if isinstance(named, ast.Attribute) else named.id if isinstance(named, ast.Name) else ""
+    return (
+        _PREPARES.fullmatch(name) is not None
+        and "device" not in call.kwargs
+        and not any(tensors_in(value) for value in (*call.args, *call.kwargs.values()))
+    )
 
 
 def _looks_called_as_network(callee: Sym, call: Call) -> bool:
@@ -138,6 +153,9 @@ def _as_of_tensors(run: Run, owner: Sym, name: str, call: Call) -> bool:
 _NUMBERS = frozenset({Kind.NUMBER, Kind.FLOAT, Kind.INT, Kind.INTS, Kind.BOOL})
 
 
+_NUMBER_KINDS = ("number", "int", "index", "bool")
+
+
 def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: Call, node: ast.AST) -> Value:
     """A method of an unknown object."""
     from gradguard.tape import library
@@ -166,10 +184,14 @@ def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: C
     if name in ("to", "cuda", "cpu", "float", "half", "long", "double") and owner.kind == "any":
         # A batch or a module moved somewhere: what it is stays open, but it is what it was.
         return _moved(run, owner, name, call)
-    described = owner.facts.get("__name__") in ("dtype", "device", "shape")
+    # What stood where only a number can stand has these methods too: it is one of NumPy's.
+    described = owner.facts.get("__name__") in ("dtype", "device", "shape") or owner.kind in _NUMBER_KINDS
     if name in ("item", "tolist", "numpy") and not call.args and not described:
         return library.method(run, frame, as_tensor(run, owner), name, call, node)
     escaped(run, call, node)
+    func = getattr(node, "func", None)
+    if isinstance(func, ast.Attribute) and not name.startswith("post") and _prepares(func.value, call):
+        return Sym((HOST, run.tick()))
     return Sym(
         (*owner.key, "method", name, *map(key_of, call.args), run.tick() if not owner.data else 0),
         data=owner.data,
@@ -177,9 +199,11 @@ def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: C
 
 
 def _moved(run: Run, owner: Sym, name: str, call: Call) -> Value:
-    made = Sym((*owner.key, name, *map(key_of, call.args)), data=owner.data, text=owner.text)
-    made.facts["__moved__"] = True
-    return made
+    if on_host(owner) and name in ("to", "cuda"):
+        # What holds several tensors moves all of them, and itself.
+        owner.key = ("moved", *owner.key)
+        owner.facts.clear()
+    return Sym((*owner.key, name, *map(key_of, call.args)), data=owner.data, text=owner.text)
 
 
 def unknown_method(run: Run, frame: Frame, receiver: Instance, name: str, call: Call, node: ast.AST) -> Value:
