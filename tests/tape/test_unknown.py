@@ -341,3 +341,41 @@ def test_what_a_forward_is_given_was_computed() -> None:
             return scaled.mul_(self.factor)
     """
     assert codes(text) == ["GG101"]
+
+
+def test_a_tensor_among_the_numbers_of_a_tuple_is_a_setting() -> None:
+    text = """
+    import torch
+    from torch import nn
+
+    class Embed(nn.Module):
+        def coords(self, grid: torch.Tensor, scale: {}) -> torch.Tensor:
+            grid = torch.zeros_like(grid)
+            grid[0:1] = grid[0:1] * scale[0]
+            return grid
+    """
+    assert codes(text.format("tuple[torch.Tensor, float, float]")) == []
+    assert codes(text.format("tuple[torch.Tensor, torch.Tensor]")) == ["GG101"]
+    assert codes(text.format("tuple[torch.Tensor, Unknown]")) == ["GG101"]
+
+
+def test_an_annotated_number_is_one_inside_of_the_function_only() -> None:
+    text = """
+    import torch
+
+    def scaled(x, factor{}):
+        out = factor * x.detach()
+        if factor > 0:
+            out = out + 1
+        return out
+
+    def train(model, factor):
+        device = torch.device("cuda")
+        for step in range(3):
+            scaled(model(torch.rand(3, device=device)), factor)
+        out = factor.exp()
+        out += 1
+        return out
+    """
+    assert codes(text.format(""), possible=True) == ["GG302", "GG101"]
+    assert codes(text.format(": float"), possible=True) == ["GG101"]

@@ -51,6 +51,14 @@ def as_tensor(run: Run, value: Sym, place: Place | None = None) -> Tensor:
 
 HOST = "host"
 """Begins the key of what was made on the CPU and is not moved, and of its parts."""
+
+
+def are_sizes(value: Sym) -> bool:
+    """Whether this is the shape of something, or a part of one: its items are integers."""
+    key = value.key
+    return key[0] == "shape" or key[-2:] == ("attr", "shape") or key[-3:-1] == ("method", "size")
+
+
 SETTING = "setting"
 """Begins the key of what a constructor is given: by convention a setting, not what a network computed."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gradguard.tape import attributes, enumerations, machine, subscripts, torchcalls
 from gradguard.tape.binding import Call
-from gradguard.tape.coerce import on_host
+from gradguard.tape.coerce import are_sizes, on_host
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
@@ -246,7 +246,8 @@ def _more(run: Run, value: Value, items: list[Value], node: ast.AST, frame: Fram
 def _part(run: Run, value: Sym, index: int, starred: bool) -> Value:
     key = f"[{index}]"
     if key not in value.facts:
-        value.facts[key] = ListV(open=True) if starred else Sym((*value.key, index), data=value.data)
+        kind = "int" if are_sizes(value) else "any"
+        value.facts[key] = ListV(open=True) if starred else Sym((*value.key, index), kind, data=value.data)
     return value.facts[key]
 
 

@@ -11,7 +11,7 @@ from gradguard.tape.binding import Bound, holds
 from gradguard.tape.domain import Node, Place, Tensor, Tri, either
 from gradguard.tape.plan import plan
 from gradguard.tape.run import Run
-from gradguard.tape.values import TupleV, Value
+from gradguard.tape.values import Sym, TupleV, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,12 @@ def _untracked(run: Run, of: Tensor, place: Place, node: Node | None, needs: Tri
     return made
 
 
+def _is_number(value: Value) -> bool:
+    """Whether an argument says nothing of a device: a number, a text, or nothing."""
+    plain = value is None or isinstance(value, (int, float, complex, str))
+    return plain or (isinstance(value, Sym) and value.kind in ("int", "index", "number", "bool"))
+
+
 def _result(
     ran: _Ran, role: str, alias: Alias | None, *, sure: bool = True, index: int | None = None
 ) -> Tensor:
@@ -151,6 +157,8 @@ def _result(
     for source_role in plan(form).sources:
         tensors += bound.tensors(source_role)
     shapes.like(op.name, made, tensors, differentiable=role not in form.nondifferentiable)
+    if not tensors and all(map(_is_number, bound.values.values())):
+        made.device = "cpu"
     shapes.result_dtype(op.name, made, bound.values)
     shape = (
         sizes.result_shape(op, form, bound.values, bool(op.inplace_of), bound.module)

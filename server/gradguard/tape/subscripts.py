@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gradguard.tape import attributes, counting, holders, layout, lifetime, machine, reads, torchcalls
 from gradguard.tape.binding import Call
-from gradguard.tape.coerce import as_tensor
+from gradguard.tape.coerce import are_sizes, as_tensor
 from gradguard.tape.domain import Place, Tensor, Tri, both
 from gradguard.tape.frame import Frame
 from gradguard.tape.overlap import Operands
@@ -55,8 +55,12 @@ def get(run: Run, frame: Frame, owner: Value, index: Value, node: ast.Subscript)
     if isinstance(owner, Sym):
         key = f"[{token(index)!r}]"
         if key not in owner.facts:
+            size = are_sizes(owner) and not isinstance(index, SliceV)
             owner.facts[key] = Sym(
-                (*owner.key, "item", token(index)), data=owner.data, text=machine.source_text(node)
+                (*owner.key, "item", token(index)),
+                "int" if size else "any",
+                data=owner.data,
+                text=machine.source_text(node),
             )
         return owner.facts[key]
     return attributes.class_item(run, owner, index)

@@ -68,12 +68,17 @@ def _several(run: Run, kind: str, name: str) -> ListV:
 
 
 def _plain(run: Run, kind: str, name: str, *, may_be_none: bool) -> Value:
-    """A caller's tuple of plain values."""
+    """A caller's tuple of plain values, and of tensors among them."""
     if may_be_none:
         return run.fresh(text=name)
     counted = kind.startswith(EXACTLY)
     kinds = kind.removeprefix(EXACTLY).split() if counted else [kind.removeprefix(ANY_NUMBER)] * MAX_RANK
-    return TupleV(tuple(run.fresh(one, text=name) for one in kinds), open=not counted)
+    items = [run.fresh(one, text=name) for one in kinds]
+    for item in items:
+        if item.kind == "tensor":
+            item.key = (SETTING, *item.key)
+            as_tensor(run, item)
+    return TupleV(tuple(items), open=not counted)
 
 
 def annotated(annotation: ast.expr | None) -> str:
@@ -99,10 +104,11 @@ def annotated(annotation: ast.expr | None) -> str:
         kind = annotated(first)
         if outer in ("List", "list", "Sequence") and kind != "any" and " " not in kind:
             return f"list of {kind}"
-        if outer in ("Tuple", "tuple") and kind == "tensor":
+        elements = inner.elts if isinstance(inner, ast.Tuple) else []
+        if outer in ("Tuple", "tuple") and kind == "tensor" and _PLAIN.isdisjoint(map(annotated, elements)):
             return f"tuple of {kind}"
-        if outer in ("Tuple", "tuple") and isinstance(inner, ast.Tuple) and inner.elts:
-            return _numbers(inner.elts)
+        if outer in ("Tuple", "tuple") and elements:
+            return _numbers(elements)
         return "any"
     return _KINDS.get(_last(annotation), "any")
 
@@ -128,10 +134,10 @@ def _or_none(kind: str) -> str:
 
 
 def _numbers(elements: list[ast.expr]) -> str:
-    """Kind of a tuple of plain values, such as a shape."""
+    """Kind of a tuple of plain values, such as a shape; tensors that stand among numbers are settings like them."""
     more = isinstance(elements[-1], ast.Constant) and elements[-1].value is ...
     kinds = [annotated(one) for one in (elements[:-1] if more else elements)]
-    if not kinds or not _PLAIN.issuperset(kinds):
+    if not kinds or not (_PLAIN | {"tensor"}).issuperset(kinds):
         return "any"
     return f"{ANY_NUMBER}{kinds[0]}" if more else EXACTLY + " ".join(kinds)
 
