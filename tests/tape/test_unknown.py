@@ -379,3 +379,24 @@ def test_an_annotated_number_is_one_inside_of_the_function_only() -> None:
     """
     assert codes(text.format(""), possible=True) == ["GG302", "GG101"]
     assert codes(text.format(": float"), possible=True) == ["GG101"]
+
+
+def test_a_table_given_to_a_network_needs_no_gradient() -> None:
+    text = """
+    import torch
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.proj = nn.Linear(4, 4)
+
+        def forward(self, x, NAME: torch.Tensor):
+            query = self.proj(x).reshape(2, 3, 4)
+            query[:, 1:] = query[:, 1:] * NAME
+            return query
+    """
+    for name in ("rotary_emb", "freqs_cis", "cos", "attention_mask", "position_embeddings", "masks"):
+        assert codes(text.replace("NAME", name)) == [], name
+    for name in ("gain", "cosine", "masked", "query_position_embeddings"):
+        assert codes(text.replace("NAME", name)) == ["GG101"], name

@@ -324,8 +324,17 @@ def _save(run: Run, node: Node, form: Form, planned: Plan, bound: Bound) -> None
                 expr=expr,
                 read=read,
                 serves=serves,
-                likely=kept is True or not any(unknown(bound.values.get(role)) for role in askers),
+                likely=kept is True or not any(_doubtful(run, bound.values.get(role)) for role in askers),
             )
+
+
+def _doubtful(run: Run, value: Value) -> bool:
+    """Whether nothing, not even a convention, says of a value that it requires grad."""
+    return unknown(value) or any(
+        machine.requires_grad(run, tensor) is None
+        and not (tensor.likely or tensor.root.likely or (tensor.node is not None and tensor.node.likely))
+        for tensor in tensors_in(value)
+    )
 
 
 def _spelled(bound: Bound, role: str) -> ast.AST | None:
@@ -352,7 +361,7 @@ def _save_elements(run: Run, node: Node, saved: Saved, bound: Bound) -> None:
                 why=saved.why,
                 expr=_spelled(bound, saved.role),
                 serves=tuple(other for one in beside for other in tensors_in(one)) if node.composite else (),
-                likely=kept is True or not any(unknown(one) for one in beside),
+                likely=kept is True or not any(_doubtful(run, one) for one in beside),
             )
 
 

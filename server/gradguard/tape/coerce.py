@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import lru_cache
 
 from gradguard.tape.domain import Place, Tensor
@@ -34,7 +35,8 @@ def as_tensor(run: Run, value: Sym, place: Place | None = None) -> Tensor:
         tensor = run.tensor(place or run.here())
         tensor.requires_grad = False if value.data else None
         tensor.leaf = True if value.data else None
-        tensor.likely = run.arguments_likely and not value.data and not _is_setting(value.key)
+        given = run.arguments_likely and not value.data and not _is_setting(value.key)
+        tensor.likely = given and _TABLE.search(value.text) is None
         tensor.inference = False
         tensor.contiguous = None
         tensor.memory.outside = True
@@ -51,6 +53,10 @@ def as_tensor(run: Run, value: Sym, place: Place | None = None) -> Tensor:
 
 HOST = "host"
 """Begins the key of what was made on the CPU and is not moved, and of its parts."""
+
+
+_TABLE = re.compile(r"(^|_)(masks?|ids|indices|rotary|rope|freqs|cos|sin)(_|$)|^position_embeddings$")
+"""Names of arguments that say which numbers count, and where they stand: no network computes them."""
 
 
 def are_sizes(value: Sym) -> bool:

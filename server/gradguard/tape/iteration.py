@@ -247,7 +247,8 @@ def _part(run: Run, value: Sym, index: int, starred: bool) -> Value:
     key = f"[{index}]"
     if key not in value.facts:
         kind = "int" if are_sizes(value) else "any"
-        value.facts[key] = ListV(open=True) if starred else Sym((*value.key, index), kind, data=value.data)
+        part = Sym((*value.key, index), kind, data=value.data, text=value.text)
+        value.facts[key] = ListV(open=True) if starred else part
     return value.facts[key]
 
 
