@@ -55,7 +55,7 @@ HOST = "host"
 """Begins the key of what was made on the CPU and is not moved, and of its parts."""
 
 
-_TABLE = re.compile(r"(^|_)(masks?|ids|indices|rotary|rope|freqs|cos|sin)(_|$)|^position_embeddings$")
+_TABLE = re.compile(r"(^|_)(masks?|ids|indices|labels?|rotary|rope|freqs|cos|sin)(_|$)|^position_embeddings$")
 """Names of arguments that say which numbers count, and where they stand: no network computes them."""
 
 
