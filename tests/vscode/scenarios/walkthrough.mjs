@@ -59,14 +59,21 @@ export async function run({ wb, check }) {
         });
     }
 
+    // Escape or another editor may have taken the steps off the screen; VS Code disables them then.
     const press = async id => {
+        if (!(await row(id).isEnabled({ timeout: 2_000 }).catch(() => false))) {
+            await begin();
+        }
         await show(id);
         await row(id).locator('.button-container').getByRole('button').click();
     };
-    const done = async id => {
-        await begin();
-        await until(`step ${id} marked as done`, async () => (await row(id).locator('[role="checkbox"]').first().getAttribute('aria-checked')) === 'true');
-    };
+    const done = id =>
+        until(`step ${id} marked as done`, async () => {
+            await begin();
+            const box = row(id).locator('[role="checkbox"]').first();
+            await until('its mark', async () => (await box.getAttribute('aria-checked', { timeout: 2_000 })) === 'true', { patience: 10_000 });
+            return true;
+        });
 
     await check('the button of the first step opens the Problems panel', async () => {
         await press('finding');
