@@ -11,12 +11,12 @@ import ast
 from gradguard.ops.model import AliasKind, Form, Kind, Op, Saved
 from gradguard.tape import graphs, holders, layout, machine, sizes
 from gradguard.tape.binding import Bound, by_element, gradients, holds, others, rule_out, unknown
-from gradguard.tape.coerce import as_tensor
+from gradguard.tape.coerce import as_tensor, is_number
 from gradguard.tape.domain import Cut, Node, Place, Tensor, Tri, both, either
 from gradguard.tape.events import InputRewritten, WriteFact
 from gradguard.tape.overlap import NO_SHARING, Operands, asks, clashes
 from gradguard.tape.plan import Plan, plan, short
-from gradguard.tape.results import results
+from gradguard.tape.results import handed_on, results
 from gradguard.tape.run import Run
 from gradguard.tape.values import ArrayV, DictV, ListV, Sym, TupleV, Value, tensors_in
 
@@ -53,6 +53,9 @@ def apply(
             # Arguments in another order than the names say (`embedding_bag(weight, input)` of old).
             needs = None
             inputs += exchanged
+    apart = needs is not False and bool(inputs) and inputs[0].inference is True and _apart(form, bound)
+    if apart:
+        needs = None
     targets = (
         [
             (tensor, w, sure)
@@ -100,6 +103,9 @@ def apply(
         itself = _handed_back(run, op, form, bound)
         if itself is not None:
             return itself
+        if form.list_result and needs is not False:
+            inputs = [tensor for tensor in inputs if handed_on(run, op, form, bound, tensor) is not True]
+            needs = machine.requires(run, inputs) if inputs or not maybe else needs
     if run.rewritten:
         _read_again(run, inputs, place)
     cuts = _cuts(run, inputs, bound)
@@ -114,7 +120,8 @@ def apply(
         if holds(run, form.reaches, bound) is False:
             node.edges.clear()
         node.composite = form.source in ("observed", "corrected") and not _is_arithmetic(op)
-        _save(run, node, form, planned, bound)
+        if not apart:
+            _save(run, node, form, planned, bound)
     if op.lenient and targets:
         holders.refused(run, place)
     for tensor, w, sure in targets:
@@ -148,6 +155,21 @@ def apply(
     if node is not None and planned.saved_results:
         _save_results(run, node, form, planned, bound, result, place)
     return result
+
+
+def _apart(form: Form, bound: Bound) -> bool:
+    """Whether autograd is not asked at all, as every tensor given is an inference tensor.
+
+    A number in the place of a tensor becomes a tensor that is none. What an op is made of may make others, so that it
+    is not known what is recorded then; nothing is that keeps one of the given.
+    """
+    if bound.module is not None or any(
+        parameter.kind is Kind.TENSOR and is_number(bound.values.get(parameter.name))
+        for parameter in form.params
+    ):
+        return False
+    given = [tensor for value in bound.values.values() for tensor in tensors_in(value)]
+    return bool(given) and all(tensor.inference is True for tensor in given)
 
 
 def _elsewhere(form: Form, planned: Plan, bound: Bound) -> list[Tensor]:

@@ -232,7 +232,7 @@ def _walk(
             if edge.node is None:
                 leaves[edge.tensor.number] = edge.tensor
             else:
-                stack.append((edge.node, _Reached(how.certain, edge.tensor, node)))
+                stack.append((edge.node, _Reached(how.certain and edge.sure, edge.tensor, node)))
     return reached, list(leaves.values())
 
 

@@ -7,6 +7,7 @@ from collections.abc import Generator
 
 from gradguard.tape import attributes, enumerations, library, symbolic
 from gradguard.tape.binding import Call
+from gradguard.tape.contexts import under
 from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.lending import lend
@@ -158,20 +159,10 @@ def _restore_modes(run: Run, function: FunctionV, saved: Modes) -> None:
 
 
 def _modes(run: Run, function: FunctionV) -> Modes:
-    was = run.modes
-    if not function.modes:
-        return was
-    made = Modes(was.grad, was.inference, was.autocast, was.why_off, was.saved_hooks)
-    for mode in function.modes:
-        if mode == "no_grad":
-            made.grad = False
-        elif mode == "enable_grad":
-            made.grad = True
-        elif mode == "inference_mode":
-            made.grad, made.inference = False, True
-    if made.grad is False and made.why_off is None:
-        made.why_off = Place(function.namespace.path, function.node)
-    return made
+    modes = run.modes
+    for mode in reversed(function.modes):
+        modes = under(modes, *mode, Place(function.namespace.path, function.node))
+    return modes
 
 
 def _drive(steps: Generator[Value, None, Value]) -> Value:

@@ -6,6 +6,7 @@ import ast
 
 from gradguard.tape import attributes
 from gradguard.tape.binding import Call
+from gradguard.tape.domain import Place, Tri
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Modes, Run
 from gradguard.tape.truth import known_truth
@@ -61,21 +62,28 @@ def leave(run: Run, frame: Frame, manager: Value, node: ast.AST) -> None:
 
 def switched(modes: Modes, manager: ContextV) -> Modes:
     """Modes inside a known context manager."""
+    return under(modes, manager.mode, known_truth(manager.flag), manager.place)
+
+
+def under(modes: Modes, mode: str, flag: Tri, place: Place | None) -> Modes:
+    """Modes inside a context manager, or inside a function that it decorates."""
     made = Modes(modes.grad, modes.inference, modes.autocast, modes.why_off, modes.saved_hooks)
-    flag = known_truth(manager.flag)
-    if manager.mode == "no_grad":
+    if mode == "no_grad":
         made.grad = False
-    elif manager.mode == "enable_grad":
+    elif mode == "enable_grad":
+        # Under inference_mode nothing is recorded, whatever the grad mode.
+        made.grad = not modes.inference
+    elif mode == "set_grad":
+        made.grad = flag if not modes.inference else False
+    elif mode == "inference_mode" and flag is False:
+        # It switches grad mode on, also under no_grad.
         made.grad, made.inference = True, False
-    elif manager.mode == "inference_mode":
-        if flag is not False:
-            made.grad, made.inference = False, flag is True
-    elif manager.mode == "set_grad":
-        made.grad = flag
-    elif manager.mode == "autocast":
+    elif mode == "inference_mode":
+        made.grad, made.inference = False if flag else None, flag is True
+    elif mode == "autocast":
         made.autocast = flag is not False
-    elif manager.mode == "saved_hooks":
+    elif mode == "saved_hooks":
         made.saved_hooks = True
     if made.grad is False and modes.grad is not False:
-        made.why_off = manager.place
+        made.why_off = place
     return made

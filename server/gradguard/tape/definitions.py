@@ -8,6 +8,7 @@ from gradguard.tape import attributes, enumerations
 from gradguard.tape.binding import Call
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
+from gradguard.tape.truth import known_truth
 from gradguard.tape.values import ClassV, ContextV, External, FunctionV, NativeV, TorchName, Value
 
 _DROPPED = frozenset({
@@ -30,9 +31,14 @@ def function(run: Run, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDe
 
 def _decorate(run: Run, frame: Frame, value: Value, decorator: Value, node: ast.expr) -> Value:
     if isinstance(value, FunctionV):
-        mode = _mode_of(decorator)
-        if mode is not None:
-            value.modes = (*value.modes, mode) if mode else value.modes
+        if isinstance(decorator, ContextV):
+            if decorator.mode in GRAD_MODES:
+                value.modes = (*value.modes, (decorator.mode, known_truth(decorator.flag)))
+            return value
+        if isinstance(decorator, TorchName) and decorator.path.rpartition(".")[2] in GRAD_MODES - {
+            "set_grad"
+        }:
+            value.modes = (*value.modes, (decorator.path.rpartition(".")[2], True))
             return value
         path = getattr(decorator, "path", "")
         if path in (
@@ -72,20 +78,7 @@ def _decorate(run: Run, frame: Frame, value: Value, decorator: Value, node: ast.
     return value
 
 
-def _mode_of(decorator: Value) -> str | None:
-    """Grad mode that a decorator sets; empty for a known one without effect; None for others."""
-    if isinstance(decorator, TorchName):
-        last = decorator.path.rpartition(".")[2]
-        if last in ("no_grad", "enable_grad", "inference_mode"):
-            return last
-        return None
-    if isinstance(decorator, ContextV):
-        if decorator.mode == "set_grad":
-            return "enable_grad" if decorator.flag is True else "no_grad" if decorator.flag is False else ""
-        if decorator.mode == "inference_mode" and decorator.flag is False:
-            return ""
-        return decorator.mode if decorator.mode in ("no_grad", "enable_grad", "inference_mode") else ""
-    return None
+GRAD_MODES = frozenset({"no_grad", "enable_grad", "set_grad", "inference_mode"})
 
 
 def _frozen(decorator: ast.expr) -> bool:

@@ -127,6 +127,8 @@ class Edge:
 
     tensor: Tensor
     node: Node | None
+    sure: bool = True
+    """False where the gradient may not go there at all."""
 
 
 @dataclass(slots=True, eq=False)

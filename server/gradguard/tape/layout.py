@@ -70,6 +70,21 @@ def fresh(
             lay_out(made, sizes, steps)
 
 
+def rows(made: Tensor, picked: Shape, source: Tensor, sizes: Shape) -> None:
+    """`source[index]`: as many copies of rows as `picked` has, each laid in the order of what it was copied from."""
+    made.shape, made.strides, made.contiguous = (*picked, *sizes[1:]), None, None
+    if source.contiguous is True:
+        fresh(made, made.shape, [])
+        return
+    steps = source.strides
+    # In what order torch lays dimensions that repeat the same elements depends on more.
+    if steps is not None and 0 not in steps:
+        order = sorted(range(1, len(sizes)), key=lambda dim: -steps[dim])
+        dense = strides.contiguous_strides((*picked, *(sizes[dim] for dim in order)))
+        inner = dict(zip(order, dense[len(picked) :]))
+        lay_out(made, made.shape, (*dense[: len(picked)], *(inner[dim] for dim in range(1, len(sizes)))))
+
+
 def _rows_only(op: Op, tensors: list[Tensor]) -> bool:
     return len(tensors) == 1 and short(op.name) in ROW_BY_ROW
 

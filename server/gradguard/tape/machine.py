@@ -34,7 +34,10 @@ def requires(run: Run, tensors: Iterable[Tensor]) -> Tri:
     found: Tri = False
     for tensor in tensors if on is not False else ():
         base = tensor.base
-        needs = tensor.requires_grad if base is None else either(tensor.requires_grad, base.requires_grad)
+        if base is None or tensor.inference:
+            needs = tensor.requires_grad
+        else:
+            needs = either(tensor.requires_grad, base.requires_grad)
         if needs:
             return on
         if needs is None:
@@ -45,7 +48,8 @@ def requires(run: Run, tensors: Iterable[Tensor]) -> Tri:
 def requires_grad(run: Run, tensor: Tensor) -> Tri:
     """requires_grad now; a view asks its base, which may have been written since."""
     base = tensor.base
-    if base is None:
+    if base is None or tensor.inference:
+        # To autograd a view of an inference tensor is no view.
         return tensor.requires_grad
     # As `DifferentiableViewMeta::requires_grad` has it: also a view made under no_grad requires grad with its base.
     return either(tensor.requires_grad, base.requires_grad)
@@ -62,7 +66,7 @@ def receives(run: Run, tensors: Iterable[Tensor]) -> Tri:
 
 def _own(tensor: Tensor) -> Tri:
     base = tensor.base
-    if base is not None and tensor.view_version != tensor.counter.value:
+    if base is not None and not tensor.inference and tensor.view_version != tensor.counter.value:
         return base.requires_grad
     return tensor.requires_grad
 
@@ -74,7 +78,7 @@ def current_node(run: Run, tensor: Tensor, place: Place, *, certain: bool = True
     call, or a view made under no_grad, cannot be given one: torch refuses its next use.
     """
     base = tensor.base
-    if base is None or tensor.view_version == tensor.counter.value:
+    if base is None or tensor.inference or tensor.view_version == tensor.counter.value:
         return tensor.node
     behind = tensor.view_version
     tensor.view_version = tensor.counter.value
@@ -85,7 +89,10 @@ def current_node(run: Run, tensor: Tensor, place: Place, *, certain: bool = True
     node = Node(
         "AsStrided", place, run.tick(), certain=base.requires_grad is True, iterations=run.iterations()
     )
-    node.edges.append(Edge(base, base.node))
+    node.edges.append(Edge(base, base.node, tensor.alias_sure))
+    if not tensor.alias_sure and tensor.node is not None:
+        # A copy has the history that it had.
+        node.edges.append(Edge(tensor, tensor.node))
     tensor.node = node
     tensor.requires_grad = base.requires_grad
     tensor.leaf = False
@@ -225,7 +232,7 @@ def make_view(
     view.source = of.source
     view.function_output = of.function_output
     view.contiguous = view.offset = None
-    needs = requires(run, (of,))
+    needs = requires(run, (of,)) if not of.inference else False
     view.requires_grad = needs
     view.likely = of.likely or of.root.likely
     view.leaf = True if needs is False else (False if needs else None)
@@ -361,7 +368,8 @@ def check_write(
 
     through_view = part is not None and part.base is target
     if target.inference and not run.modes.inference and (through_view or not target.own_counter):
-        return refuse("inference", target.inference is True, target.created)
+        sure = not target.own_counter or (part is not None and part.view_sure)
+        return refuse("inference", target.inference is True and sure, target.created)
     overlaps = overlap and fact.kind not in ("step", "numpy") and fact.op not in OVERLAP_ALLOWED
     # Copying memory onto itself is no write at all, which torch sees before it looks for overlap.
     surely = overlap is True and not itself and target.alias_sure

@@ -59,18 +59,15 @@ def results(
 def _of_each(ran: _Ran, role: str) -> Iterator[Tensor]:
     """One result for each tensor of a list (`broadcast_tensors`, `atleast_1d`): itself, or a view of it."""
     for index, source in enumerate(ran.bound.tensors(role)):
-        same: Tri = False
+        if handed_on(ran.run, ran.op, ran.form, ran.bound, source) is True:
+            yield source
+            continue
         view: Alias | None = None
         sure = True
         for alias in ran.form.aliases:
             shared = holds(ran.run, alias.when, ran.bound, source=source, op=ran.op)
-            if alias.kind is AliasKind.SAME:
-                same = either(same, shared)
-            elif shared is not False and view is None:
+            if alias.kind is not AliasKind.SAME and shared is not False and view is None:
                 view, sure = alias, shared is True
-        if same is True:
-            yield source
-            continue
         yield _result(ran, "result", view, sure=sure, index=index)
 
 
@@ -97,6 +94,16 @@ def _result_of_aliases(ran: _Ran, role: str, aliases: list[Alias]) -> Value:
     if perhaps_itself:
         return _result(ran, role, aliases[0], sure=False)
     return _result(ran, role, None)
+
+
+def handed_on(run: Run, op: Op, form: Form, bound: Bound, source: Tensor) -> Tri:
+    """Whether one of a list of tensors is given back as it is (`atleast_1d`), so that nothing is recorded of it."""
+    when = [
+        alias.when
+        for alias in form.aliases
+        if alias.kind is AliasKind.SAME and source in bound.tensors(alias.of)
+    ]
+    return either(*[holds(run, each, bound, source=source, op=op) for each in when])
 
 
 _COPIES = ("clone", "contiguous", "cpu", "to")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 
-from gradguard.tape.domain import Memory, Tensor, Version
+from gradguard.tape.domain import Memory, Tensor, Tri, Version
 from gradguard.tape.frame import EVERYTHING, Frame, Globals, Namespace
 from gradguard.tape.values import (
     ArrayV,
@@ -45,7 +45,7 @@ class Snapshot:
     def __init__(self, frames: Iterable[Frame], namespaces: Iterable[Namespace]) -> None:
         self._scopes: list[tuple[Globals, dict[str, Value]]] = []
         self._seen: dict[int, _Held] = {}
-        self._functions: list[tuple[FunctionV, tuple[str, ...], bool]] = []
+        self._functions: list[tuple[FunctionV, tuple[tuple[str, Tri], ...], bool]] = []
         self._tensors: list[_Held] = []
         """Those of the scopes: a backward finds its leaves without their names."""
         self._lent: list[Value] = []

@@ -177,10 +177,20 @@ def tensor_get(run: Run, frame: Frame, owner: Tensor, index: Value, node: ast.Su
         indices = [t for part in parts for t in tensors_in(part)]
         result = torchcalls.index_copy_out(run, owner, indices, place, node)
     if len(parts) == 1 and not mask:
-        picked, sizes = known(_as_index(parts[0])), known(owner)
+        picked, sizes = _picked(parts[0]), known(owner)
         if picked is not None and sizes:
-            layout.fresh(result, (*picked, *sizes[1:]), [])
+            layout.rows(result, picked, owner, sizes)
     return result
+
+
+def _picked(part: Value) -> Shape | None:
+    """Sizes of an index that picks rows."""
+    if isinstance(part, ListV):
+        plain = not part.open and all(
+            isinstance(item, int) and not isinstance(item, bool) for item in part.items
+        )
+        return (len(part.items),) if plain else None
+    return known(_as_index(part))
 
 
 def _as_index(part: Value) -> Value:
@@ -381,16 +391,20 @@ def tensor_put(
             reads.host_read(run, frame, node, "index", each, implicit=True)
     indices = [t for part in parts for t in tensors_in(part)]
     part: Tensor | None = None
+    taken = _taken(owner, parts)
     if owner.expanded is not False or owner.inference:
         part = run.tensor(place)
         advanced = [_advanced(one) for one in parts]
+        direct = both(
+            *[all_of for one, all_of in zip(parts, taken) if isinstance(one, bool) or not _advanced(one)]
+        )
         # `index_put_` accepts overlapping memory, with a warning; a copy into a view does not.
         if not any(advanced):
             _lay_out(part, owner, parts)
             if isinstance(value, Tensor) and _itself(value, owner, part):
                 part.expanded = False
-        if not all(advanced):
-            part.base = owner
+        if direct is not True:
+            part.base, part.view_sure = owner, direct is False
     holders.note_index(run, owner, parts, value, place)
     torchcalls.setitem(
         run,
@@ -402,7 +416,7 @@ def tensor_put(
         node,
         masked=mask,
         part=part,
-        whole=_whole(owner, parts),
+        whole=both(*taken),
         operands=_operands(run, owner, parts, value, place),
     )
 
@@ -425,32 +439,35 @@ def _operands(
     return Operands(target, read) if sizes is not None and sizes == given else None
 
 
-def _whole(owner: Tensor, parts: tuple[Value, ...]) -> Tri:
-    """Whether an index takes all of a tensor: `x[:]`, `x[...]`, `x[0:3]` of three."""
+def _taken(owner: Tensor, parts: tuple[Value, ...]) -> list[Tri]:
+    """Of each part of an index whether it takes all of its dimension: `:`, `...`, `0:3` of three.
+
+    Torch makes no view for such a part; where all of them are such, `x[i] = v` writes `x` directly.
+    """
     sizes = known(owner)
-    if sizes is not None and parts.count(Ellipsis) == 1:
-        at = parts.index(Ellipsis)
-        parts = (*parts[:at], *[SliceV()] * (len(sizes) + 1 - len(parts)), *parts[at + 1 :])
-    return both(
-        *[
-            part is Ellipsis or _all_of(part, sizes[at] if sizes is not None and at < len(sizes) else None)
-            for at, part in enumerate(parts)
-        ]
-    )
+    if len(parts) - parts.count(Ellipsis) > len(sizes or ()) or any(map(_is_mask, parts)):
+        # A mask stands for as many dimensions as it has.
+        sizes = None
+    rest = parts.index(Ellipsis) if Ellipsis in parts else len(parts)
+    taken: list[Tri] = []
+    for at, part in enumerate(parts):
+        # Behind `...` dimensions count from the last one.
+        size = sizes[at if at < rest else at - len(parts)] if sizes is not None and at != rest else None
+        taken.append(part is Ellipsis or _all_of(part, size))
+    return taken
 
 
 def _all_of(part: Value, size: int | None) -> Tri:
     if not isinstance(part, SliceV):
         return None if isinstance(part, Sym) and part.kind == "any" else False
-    bounds = (part.lower, part.upper, part.step)
-    if bounds == (None,) * 3:
-        return True
-    if any(isinstance(b, Sym) for b in bounds):
+    if any(isinstance(bound, Sym) for bound in (part.lower, part.upper, part.step)):
         return None
-    if part.step not in (None, 1) or (isinstance(part.lower, int) and part.lower > 0):
+    # Torch compares the bounds as they are written: `-3:` of three takes all, too, but through a view.
+    if part.lower not in (None, 0) or part.step not in (None, 1):
         return False
-    length = _slice_size(size, part) if size is not None else None
-    return None if length is None else length == size
+    if not isinstance(part.upper, int):
+        return part.upper is None
+    return None if size is None and part.upper >= 0 else part.upper >= (size or 0)
 
 
 def _itself(value: Tensor, owner: Tensor, part: Tensor) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gradguard.tape.domain import NO_CUTS, Cut, Place, Tensor
+from gradguard.tape.domain import NO_CUTS, Cut, Place, Tensor, Tri
 
 if TYPE_CHECKING:
     from gradguard.tape.frame import Frame, Namespace
@@ -93,8 +93,8 @@ class FunctionV:
     namespace: Namespace
     defaults: dict[str, Value] = field(default_factory=dict)
     owner: ClassV | None = None
-    modes: tuple[str, ...] = ()
-    """Grad modes set by decorators: `no_grad`, `enable_grad`, `inference_mode`."""
+    modes: tuple[tuple[str, Tri], ...] = ()
+    """What decorators set, innermost first: a mode of `ContextV` and its flag."""
     kind: str = "function"
     """`function`, `staticmethod`, `classmethod`, `property`, `cached_property`, `contextmanager`."""
     compiled: bool = False

@@ -189,6 +189,8 @@ def _wrap(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
             source.memory_of = owner
         made = machine.share(run, source.memory_of, call.place, "numpy", counter=False)
         made.memory.numpy = True
+        # What torch knew of the memory is lost on the way through NumPy.
+        made.inference, made.own_counter = run.modes.inference, False
         made.from_numpy = True
         made.device = "cpu"
         made.cuts = graphs.cuts_in(source)
@@ -256,7 +258,6 @@ def _parameter(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         made.dtype = "float32"
     if call.name == "Buffer":
         return made
-    made.inference = run.modes.inference
     made.parameter = True
     flag = known_truth(call.get(1, "requires_grad", True))
     made.requires_grad = flag

@@ -87,7 +87,11 @@ def _copied(run: Run, value: Value, call: Call, done: dict[int, Value], deep: bo
         return known
     if isinstance(value, Tensor):
         if not deep:
-            return value
+            # Another tensor over the same memory, made anew from what is stored.
+            other = machine.share(run, value, call.place, "copy", counter=False)
+            other.inference, other.own_counter = run.modes.inference, False
+            other.parameter, other.requires_grad, other.leaf = value.parameter, value.requires_grad, True
+            return other
         made = run.tensor(call.place)
         made.dtype, made.device = value.dtype, value.device
         layout.fresh(made, value.shape, [])

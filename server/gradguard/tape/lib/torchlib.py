@@ -155,7 +155,7 @@ def _context(run: Run, frame: Frame, mode: str, call: Call, node: ast.AST) -> Va
     first = call.args[0] if call.args else call.kwargs.get("mode", call.kwargs.get("enabled", True))
     if mode in ("no_grad", "enable_grad", "inference_mode") and isinstance(first, FunctionV):
         # `torch.no_grad()(f)` and `@torch.no_grad` both end here.
-        first.modes = (*first.modes, mode)
+        first.modes = (*first.modes, (mode, True))
         run.notes["functions_changed"] = True
         return first
     if mode == "autocast":
