@@ -93,13 +93,14 @@ def shape(node: Function, *, options: bool = True) -> Hashable:
     name = "_gradguard_shape" if options else "_gradguard_bare_shape"
     known: Hashable | None = getattr(node, name, None)
     if known is None:
-        body = node.body if options else [statement for statement in node.body if not _says(statement)]
+        body = node.body if options else [statement for statement in node.body if not says(statement)]
         known = tuple(_shape(part, options) for part in (node.args, *body, *node.decorator_list))
         setattr(node, name, known)
     return known
 
 
-def _says(statement: ast.stmt) -> bool:
+def says(statement: ast.stmt) -> bool:
+    """Whether it is text, as a docstring."""
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 

@@ -115,17 +115,36 @@ def call_function(run: Run, frame: Frame, function: FunctionV, call: Call, node:
         if function.kind == "contextmanager":
             return IteratorV(source, exact=True, kind="contextmanager", frame=inner)
         return IteratorV(source, exact=True, frame=inner)
+    if function.kept:
+        return _remembered(run, inner, function, call, node)
+    return _body(run, inner, function, node)
+
+
+def _remembered(run: Run, inner: Frame, function: FunctionV, call: Call, node: ast.AST) -> Value:
+    """Run a function only where its cache has nothing for these arguments; arguments that are not plain stand for many."""
+    given = (*call.args, *call.kwargs.values())
+    plain = not call.open_args and all(value is None or type(value) in _PLAIN for value in given)
+    key = (function, tuple(call.args), tuple(call.kwargs.items())) if plain else None
+    if key is not None and key in run.remembered:
+        return run.remembered[key]
     made = _body(run, inner, function, node)
-    for tensor in tensors_in(made) if function.kept else ():
+    for tensor in tensors_in(made):
         tensor.memory.held = True
+    if key is not None:
+        run.remembered[key] = made
     return made
+
+
+_PLAIN = (bool, int, float, str)
 
 
 def _body(run: Run, inner: Frame, function: FunctionV, node: ast.AST) -> Value:
     from gradguard.tape.expressions import evaluate
     from gradguard.tape.statements import RETURN, execute_block
 
-    saved_modes, saved_statement = run.modes, run.statement
+    saved_modes, saved_statement, elsewhere = run.modes, run.statement, run.oracle.elsewhere
+    if run.library is None and not run.functions and function.namespace.path != run.home:
+        run.oracle.elsewhere = True
     run.modes = _modes(run, function)
     run.functions.append(function)
     run.calls.append(inner.site or Place(inner.namespace.path, node))
@@ -144,7 +163,7 @@ def _body(run: Run, inner: Frame, function: FunctionV, node: ast.AST) -> Value:
         run.calls.pop()
         run.functions.pop()
         _restore_modes(run, function, saved_modes)
-        run.statement = saved_statement
+        run.statement, run.oracle.elsewhere = saved_statement, elsewhere
 
 
 def _restore_modes(run: Run, function: FunctionV, saved: Modes) -> None:

@@ -150,6 +150,10 @@ class Work:
     definitions: Definitions | None = None
     library: Run | None = None
     """The run that made them, and that loads imported modules for all entries that are functions."""
+    defines: bool = False
+    """Whether the file does the same as a script as when it is imported."""
+    script: Run | None = None
+    """A run of it as a script that left nothing behind but what it defines."""
     fresh: list[Namespace] = field(default_factory=list)
     """Modules that were loaded and are not in the snapshot yet."""
     objects: dict[str, Made | None] = field(default_factory=dict)
@@ -190,7 +194,7 @@ def analyse(
     very same nodes, as `Source` keeps them) are taken from it. The answer is that of a run without it.
     noting: note what was so at each place, see `Analysis.facts`.
     """
-    work = Work(source, table, files, {source.path: source}, noting)
+    work = Work(source, table, files, {source.path: source}, noting, defines=only_defines(source))
     whole = reuse.surroundings(source.tree.body)
     around = reuse.surroundings([statement for statement in source.tree.body if _defines(statement)])
     present = reuse.functions_of(source.tree)
@@ -287,6 +291,8 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, steps: int)
     needed: set[ast.AST] = set()
     read: set[str] = set()
     notes = Notes() if work.noting else None
+    script = node is work.file.tree
+    numbers = SHARED_NUMBERS if script and work.defines else 0
 
     def limit(message: str) -> None:
         limits[_limit(work, node, message)] = None
@@ -297,7 +303,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, steps: int)
         if not choice.worth(way):
             continue
         oracle = Oracle(prefix)
-        run = Run(work.table, oracle, budget, work, home=work.file.path, import_budget=import_budget)
+        run = Run(work.table, oracle, budget, work, numbers, work.file.path, import_budget)
         run.trace = notes
         survived = True
         try:
@@ -343,9 +349,12 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, steps: int)
             choice.went(oracle)
         if notes is not None:
             notes.path_ends(run.nodes)
-        run.release()
-        # What an imported module defines otherwise is nothing to a path that only defines things.
-        children = oracle.children(imported=shows)
+        if script and work.defines and survived and not (prefix or shows or limits):
+            work.script, run.trace = run, None
+        else:
+            run.release()
+        # What another file does otherwise for a top level is nothing to a path that shows nothing.
+        children = oracle.children(elsewhere=shows)
         queue += [(child, choice.flipped(oracle, child) if spare else None) for child in children]
         if len(paths) == 1:
             queue.sort(key=lambda waiting: len(waiting[0]))
@@ -380,12 +389,8 @@ def _limit(work: Work, node: ast.AST, message: str) -> Limit:
 
 def run_script(run: Run, work: Work) -> None:
     """The file's top level, as `python file.py` runs it."""
-    namespace = Namespace(
-        work.file.path,
-        "__main__",
-        Globals({"__name__": "__main__", "__file__": work.file.path}),
-        True,
-    )
+    name = "module" if work.defines else "__main__"
+    namespace = Namespace(work.file.path, name, Globals({"__name__": name, "__file__": work.file.path}), True)
     frame = Frame(namespace, namespace.variables)
     run.frames.append(frame)
     for _ in execute_block(run, frame, work.file.tree.body):
@@ -416,21 +421,26 @@ def _definitions(run: Run, work: Work) -> Frame:
 
 
 def _define(work: Work) -> Definitions:
-    run = Run(
-        work.table,
-        Oracle(),
-        [MAX_STEPS],
-        work,
-        SHARED_NUMBERS,
-        home=work.file.path,
-        import_budget=[MAX_STEPS],
-    )
-    try:
-        frame = _run_definitions(run, work)
-    except (PyRaise, PathEnd, BudgetExceeded) as stop:
+    run, work.script = work.script, None
+    if run is not None:
+        run.import_budget = [MAX_STEPS]
         frame = run.frames[0]
-        if isinstance(stop, BudgetExceeded):
-            run.limits["read in part: the top level needs more steps than the budget allows"] = None
+    else:
+        run = Run(
+            work.table,
+            Oracle(),
+            [MAX_STEPS],
+            work,
+            SHARED_NUMBERS,
+            home=work.file.path,
+            import_budget=[MAX_STEPS],
+        )
+        try:
+            frame = _run_definitions(run, work)
+        except (PyRaise, PathEnd, BudgetExceeded) as stop:
+            frame = run.frames[0]
+            if isinstance(stop, BudgetExceeded):
+                run.limits["read in part: the top level needs more steps than the budget allows"] = None
     read = {path: one for path, one in run.namespaces.items() if one.ran}
     snapshot = Snapshot([frame], read.values())
     made = Definitions(frame, read, frozenset(run.entered), frozenset(run.devices), snapshot)
@@ -461,6 +471,14 @@ def _run_definitions(run: Run, work: Work) -> Frame:
     for _ in execute_block(run, frame, body):
         pass
     return frame
+
+
+def only_defines(source: Source) -> bool:
+    """Whether a file does the same as a script as when it is imported."""
+    if source.errors or "__main__" in source.text:
+        # What does not parse may stand for a statement of the version before.
+        return False
+    return all(_defines(statement) or alike.says(statement) for statement in source.tree.body)
 
 
 def _defines(statement: ast.stmt) -> bool:

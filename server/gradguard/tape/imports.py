@@ -197,7 +197,7 @@ def _load(run: Run, namespace: Namespace) -> None:
     run.compiled = run.depth = 0
     run.devices, run.budget = set(), run.import_budget
     run.loading += 1
-    importing, run.oracle.importing = run.oracle.importing, True
+    was_elsewhere, run.oracle.elsewhere = run.oracle.elsewhere, True
     was = run.go_back(namespace.order)
     try:
         _execute(run, namespace)
@@ -214,7 +214,7 @@ def _load(run: Run, namespace: Namespace) -> None:
             setattr(run, name, value)
         run.devices, run.budget = devices, budget
         run.loading -= 1
-        run.oracle.importing = importing
+        run.oracle.elsewhere = was_elsewhere
         namespace.variables.begin()
         if run.on_load is not None:
             run.on_load(namespace, run.loading == 0)

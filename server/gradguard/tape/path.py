@@ -41,7 +41,7 @@ class PyRaise(Exception):
 class Oracle:
     """Answers unknown conditions along one path."""
 
-    __slots__ = ("answers", "asked", "given", "habits", "imported", "importing", "prefix", "weak")
+    __slots__ = ("answers", "asked", "elsewhere", "far", "given", "habits", "prefix", "weak")
 
     def __init__(self, prefix: tuple[bool, ...] = ()) -> None:
         self.prefix = prefix
@@ -50,10 +50,10 @@ class Oracle:
         self.asked: list[ast.AST | None] = []
         """The test that asked for each answer, where it is one of the program's."""
         self.weak: list[bool] = []
-        self.importing = False
-        """The top level of an imported module is running."""
-        self.imported: list[bool] = []
-        """Whether each answer was given to one."""
+        self.elsewhere = False
+        """Code of another file runs for a top level: that of an imported module, or a function that a script calls."""
+        self.far: list[bool] = []
+        """Whether each answer was given to such code."""
         self.habits: dict[Hashable, bool] = {}
         """The last answer given at each test of a loop's body."""
 
@@ -87,17 +87,17 @@ class Oracle:
         self.given.append(answer)
         self.asked.append(at)
         self.weak.append(weak)
-        self.imported.append(self.importing)
+        self.far.append(self.elsewhere)
         self.answers[key] = answer
         return answer
 
-    def children(self, *, imported: bool = True) -> list[tuple[bool, ...]]:
+    def children(self, *, elsewhere: bool = True) -> list[tuple[bool, ...]]:
         """Prefixes that flip one answer given after the own prefix; strong questions first.
 
-        imported: also the answers given to imported modules.
+        elsewhere: also the answers given to code of another file that runs for a top level.
         """
         start = len(self.prefix)
         indices = sorted(range(start, len(self.given)), key=lambda i: self.weak[i])
-        if not imported:
-            indices = [i for i in indices if not self.imported[i]]
+        if not elsewhere:
+            indices = [i for i in indices if not self.far[i]]
         return [(*self.given[:i], not self.given[i]) for i in indices]

@@ -14,7 +14,7 @@ from gradguard.tape.path import BudgetExceeded, Oracle
 from gradguard.tape.values import ClassV, Sym
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from gradguard.source.text import Source
     from gradguard.tape.facts import Notes
@@ -163,6 +163,8 @@ class Run:
         self.step_site: Place | None = None
         self.optimizers: list[Instance] = []
         self.devices: set[str] = set()
+        self.remembered: dict[Hashable, Value] = {}
+        """What functions with a cache returned, by the function and its plain arguments."""
         self.notes: dict[str, Value] = {}
         self.limits: dict[str, None] = {}
         self.statement: ast.stmt | None = None

@@ -70,9 +70,24 @@ def _reduce(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     "builtins.property",
 )
 def _identity_decorator(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    if call.args and isinstance(call.args[0], FunctionV) and call.name.endswith(("cache", "lru_cache")):
+    if call.args and isinstance(call.args[0], FunctionV) and call.name.endswith("cache"):
         return call.args[0]
+    if call.name == "lru_cache" and call.get(1, "typed", False) is False:
+        most = call.get(0, "maxsize", MANY_KEPT)
+        if most is None or (type(most) is int and most >= MANY_KEPT):
+            return NativeV(_kept, "identity")
     return NativeV(lambda run, frame, call, node: call.get(0, "f"), "identity")
+
+
+MANY_KEPT = 128
+"""Results that `lru_cache` keeps unless told otherwise: more than a path asks for."""
+
+
+def _kept(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    function = call.get(0, "f")
+    if isinstance(function, FunctionV):
+        function.kept = True
+    return function
 
 
 @external_function("copy.copy", "copy.deepcopy")
