@@ -19,41 +19,48 @@ _DIFFERENTIATES = frozenset({"backward", "grad"})
 
 def asks(context: Context) -> bool:
     """Whether any code goes another way where nothing is recorded, or hooks into what is."""
-    return _any(context, "_gradguard_asks", _asks)
+    return _any(context, "_gradguard_asks", _asks, (*_TESTED, *_HOOKED, *_REFUSING))
 
 
 def hooks(context: Context) -> bool:
     """Whether any code is run for each gradient that comes by, or computes one of its own."""
-    return _any(context, "_gradguard_hooks", _hooks)
+    return _any(context, "_gradguard_hooks", _hooks, ("hook", "Function"))
 
 
 def sees_ops(context: Context) -> bool:
     """Whether any code of the program is told of each op by its name."""
-    return _any(context, "_gradguard_sees_ops", _overrides)
+    return _any(context, "_gradguard_sees_ops", _overrides, ("__torch_",))
 
 
 def reads_flags(context: Context) -> bool:
     """Whether any code asks a module if it works in place."""
-    return _any(context, "_gradguard_flags", _reads_flags)
+    return _any(context, "_gradguard_flags", _reads_flags, ("inplace",))
 
 
 def looks_into_graph(context: Context) -> bool:
     """Whether any code goes from node to node of a graph, or to what one has saved."""
-    return _any(context, "_gradguard_walks", _walks)
+    return _any(context, "_gradguard_walks", _walks, _NODES)
 
 
 def second_order(context: Context) -> bool:
     """Whether any gradient is recorded to be differentiated itself."""
-    return _any(context, "_gradguard_second", _second)
+    return _any(context, "_gradguard_second", _second, ("create_graph",))
 
 
 def pads(context: Context) -> bool:
     """Whether a transformer encoder is given padding: where nothing is recorded it leaves the padded places out."""
-    return _any(context, "_gradguard_encoders", _makes_encoders) and _any(context, "_gradguard_pads", _pads)
+    return _any(context, "_gradguard_encoders", _makes_encoders, ("Transformer",)) and _any(
+        context, "_gradguard_pads", _pads, ("key_padding_mask",)
+    )
 
 
-def _any(context: Context, name: str, ask: Callable[[ast.stmt], bool]) -> bool:
-    return any(any(remembered(source.tree, name, ask)) for source in context.analysis.sources.values())
+def _any(context: Context, name: str, ask: Callable[[ast.stmt], bool], words: Iterable[str]) -> bool:
+    """Whether some statement answers yes; none does in a text that has none of the words."""
+    return any(
+        any(remembered(source.tree, name, ask))
+        for source in context.analysis.sources.values()
+        if any(word in source.text for word in words)
+    )
 
 
 def differentiated_again(context: Context, place: Place, kept: ast.expr | None) -> bool:
