@@ -37,11 +37,12 @@ class Globals(dict[str, Any]):
         self.read, self.written = set(), set()
 
     def touched(self) -> Iterator[tuple[str, Any]]:
-        """The variables that the running entry read or wrote."""
-        seen = self.read | self.written
-        if not seen:
-            return iter(())
-        return ((name, value) for name, value in dict.items(self) if name in seen)
+        """The variables that the running entry read or wrote, by name: of a long file's, these are few."""
+        return (
+            (name, dict.__getitem__(self, name))
+            for name in sorted(self.read | self.written)
+            if dict.__contains__(self, name)
+        )
 
     def __contains__(self, name: object) -> bool:
         self.read.add(name)  # type: ignore[arg-type]

@@ -29,7 +29,7 @@ from gradguard.tape.events import (
     SecondBackward,
     UnusedGraph,
 )
-from gradguard.tape.frame import Frame, Loop
+from gradguard.tape.frame import Frame, Globals, Loop
 from gradguard.tape.run import Kept, ModuleCall, Run
 from gradguard.tape.values import (
     DictV,
@@ -293,19 +293,34 @@ def _saves_much(node: Node) -> bool:
 
 
 def _held(run: Run, frame: Frame) -> Iterable[Tensor]:
-    """Tensors that are held by variables, objects and containers."""
+    """Tensors that are held by variables, objects and containers.
+
+    A global that the running entry never touched holds nothing that it made.
+    """
     seen: set[int] = set()
     found: list[Tensor] = []
+    for variables in _scopes(run, frame):
+        if isinstance(variables, Globals):
+            for _, value in variables.touched():
+                _collect(value, 0, found, seen)
+        else:
+            for value in variables.values():
+                _collect(value, 0, found, seen)
+    return found
+
+
+def _scopes(run: Run, frame: Frame) -> Iterable[dict[str, Value]]:
+    """The variables of the frames that run, of those around them, and of every module."""
+    given: set[int] = set()
     for active in [*run.frames, frame]:
         one: Frame | None = active
-        while one is not None:
-            for value in list(dict.values(one.variables)):
-                _collect(value, 0, found, seen)
+        while one is not None and id(one.variables) not in given:
+            given.add(id(one.variables))
+            yield one.variables
             one = one.parent
     for namespace in run.namespaces.values():
-        for value in list(dict.values(namespace.variables)):
-            _collect(value, 0, found, seen)
-    return found
+        if id(namespace.variables) not in given:
+            yield namespace.variables
 
 
 def _collect(value: Value, depth: int, found: list[Tensor], seen: set[int]) -> None:
@@ -335,9 +350,9 @@ def _collect(value: Value, depth: int, found: list[Tensor], seen: set[int]) -> N
         seen.add(id(value))
         for item in value.defaults.values():
             _collect(item, depth + 1, found, seen)
-        if value.scope is not None:
-            names = _names(value.node)
-            held = [item for name, item in list(dict.items(value.scope.variables)) if name in names]
+        if value.scope is not None and not isinstance(value.scope.variables, Globals):
+            around = value.scope.variables
+            held = [around[name] for name in sorted(_names(value.node)) if name in around]
     for item in held:
         _collect(item, depth + 1, found, seen)
 
