@@ -84,6 +84,83 @@ for batch in batches:
     print(model(batch).sum().item() > 99)
 head(model.last).sum().backward()
 """,
+    "what a function remembers": """def mask():
+    if "mask" not in table:
+        table["mask"] = torch.ones(3)
+    return table["mask"]
+
+
+for batch in batches:
+    print((net(batch) * mask()).sum().item() > 99)
+(head.weight * mask()).sum().backward()
+""",
+    "what a cached function gives again": """from functools import lru_cache
+
+
+@lru_cache(maxsize=None)
+def mask(size):
+    return torch.ones(size)
+
+
+for batch in batches:
+    print((net(batch) * mask(3)).sum().item() > 99)
+(head.weight * mask(3)).sum().backward()
+""",
+    "what a function behind a function collects": """def inner(out):
+    kept.append(out.detach())
+
+
+def collect(out):
+    inner(out)
+
+
+for batch in batches:
+    collect(net(batch))
+head(kept[0]).sum().backward()
+""",
+    "what an object keeps": """class Mask:
+    made = None
+
+    def get(self):
+        if self.made is None:
+            self.made = torch.ones(3)
+        return self.made
+
+
+mask = Mask()
+for batch in batches:
+    print((net(batch) * mask.get()).sum().item() > 99)
+(head.weight * mask.get()).sum().backward()
+""",
+    "what a hook keeps": """net.register_forward_hook(lambda module, given, made: kept.append(made.detach()))
+for batch in batches:
+    print(net(batch).sum().item() > 99)
+head(kept[0]).sum().backward()
+""",
+    "what a data set keeps": """class Rows(torch.utils.data.Dataset):
+    def __getitem__(self, index):
+        if index not in table:
+            table[index] = torch.ones(3)
+        return table[index]
+
+
+rows = Rows()
+for index in range(2):
+    print(net(rows[index]).sum().item() > 99)
+(head.weight * rows[0]).sum().backward()
+""",
+    "a global of a function": """last = None
+
+
+def show(out):
+    global last
+    last = out.detach()
+
+
+for batch in batches:
+    show(net(batch))
+head(last).sum().backward()
+""",
     "read by a function that is called later": """def train():
     head(out.detach()).sum().backward()
 
@@ -94,6 +171,33 @@ train()
 """,
 }
 STAYS = {
+    "what a function puts into its own list": """def means(out):
+    rows = []
+    for row in out:
+        rows.append(row.mean())
+    return torch.stack(rows).sum().item()
+
+
+for batch in batches:
+    print(means(net(batch)) > 99)
+""",
+    "numbers that a function collects": """def count(out):
+    kept.append(out.sum().item())
+    table["last"] = out.tolist()
+
+
+for batch in batches:
+    count(net(batch))
+print(len(kept), len(table))
+""",
+    "what another function collects": """def collect(out):
+    kept.append(out.detach())
+
+
+collect(head(batches[0]))
+for batch in batches:
+    print(net(batch).sum().item() > 99)
+""",
     "numbers": """hits = 0
 for batch in batches:
     hits += (net(batch) > 0).sum().item()

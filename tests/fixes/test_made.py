@@ -17,6 +17,7 @@ from gradguard.findings import Applicability, FixPlan
 from gradguard.fixes.api import edits
 from gradguard.fixes.edit import applied
 from gradguard.source.text import Source
+from tests.oracle import shared_pool
 from tests.rules.pages import english
 from tests.rules.pages import read as read_page
 
@@ -203,6 +204,30 @@ def test_what_is_not_offered(name: str) -> None:
     found = check(Source("program.py", text), EVERYTHING).findings
     assert found
     assert kind not in {plan.kind for finding in found for plan in finding.fixes}
+    assert unmade(text) == []
+
+
+WALRUS = "import torch\ny = torch.rand(3, requires_grad=True).exp()\n{write}\ny.sum().backward()\n"
+BOUND_ON_THE_WAY = {
+    "y *= (y := y * 2)": "y = y * (y := y * 2)",
+    "y += (y := y.exp())": "y = y + (y := y.exp())",
+    "y *= (z := y * 2)": "y = y * (z := y * 2)",
+}
+
+
+@pytest.mark.parametrize("write", BOUND_ON_THE_WAY)
+def test_a_name_that_its_own_operand_binds(write: str) -> None:
+    text = WALRUS.format(write=write)
+    assert unmade(text) == []
+    source, plan = next((source, plan) for source, plan in offered(text) if plan.kind == "out-of-place")
+    after = applied(source, edits(plan, source) or ())
+    assert after == WALRUS.format(write=BOUND_ON_THE_WAY[write])
+    asked = [(text, after, True)]
+    assert shared_pool().call("tests.fixes.judging:verdicts", timeout=300, programs=asked) == [[]]
+
+
+def test_nothing_is_offered_for_an_item_that_its_own_operand_binds() -> None:
+    text = WALRUS.format(write="ys = [y]\nys[0] *= (y := ys.pop() * 2)")
     assert unmade(text) == []
 
 

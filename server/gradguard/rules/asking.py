@@ -47,6 +47,11 @@ def second_order(context: Context) -> bool:
     return _any(context, "_gradguard_second", _second, ("create_graph",))
 
 
+def caches_weights(context: Context) -> bool:
+    """Whether modules give out weights that they computed once, with the graph of that time."""
+    return _any(context, "_gradguard_weights", _caches_weights, ("cached",))
+
+
 def pads(context: Context) -> bool:
     """Whether a transformer encoder is given padding: where nothing is recorded it leaves the padded places out."""
     return _any(context, "_gradguard_encoders", _makes_encoders, ("Transformer",)) and _any(
@@ -236,6 +241,17 @@ def _second(statement: ast.stmt) -> bool:
     return any(
         isinstance(node, ast.keyword) and node.arg == "create_graph" and not _is_false(node.value)
         for node in ast.walk(statement)
+    )
+
+
+def _caches_weights(statement: ast.stmt) -> bool:
+    """`with parametrize.cached():`."""
+    return any(
+        isinstance(item.context_expr, ast.Call)
+        and ast.unparse(item.context_expr.func).rpartition(".")[2] == "cached"
+        for node in ast.walk(statement)
+        if isinstance(node, (ast.With, ast.AsyncWith))
+        for item in node.items
     )
 
 

@@ -7,10 +7,12 @@ there are read elsewhere as numbers only, nothing but numbers is returned, and n
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from gradguard.rules.blocks import function_around
-from gradguard.source.blocks import around
+from gradguard.source.blocks import around, remembered
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LATER = (ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Lambda, ast.ClassDef)
@@ -20,12 +22,14 @@ _PUTS = frozenset(
 _NUMBERS = frozenset({"float", "int", "bool", "len", "str", "repr", "round"})
 _OF_NUMBERS = frozenset({"min", "max", "sum", "abs", "sorted"})
 _READS = frozenset({"item", "tolist", "numel", "dim", "size", "numpy"})
+_MADE = (ast.Call, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.BinOp)
+"""Expressions that give something new, and what is put into it."""
 _HOST = frozenset({"math", "np", "numpy", "time", "os"})
 
 
 def stays_inside(trees: list[ast.Module], tree: ast.Module, chosen: ast.stmt) -> bool:
     """Whether no tensor made in a statement, or in the body of a function, is seen outside of it."""
-    if any(_remembers(each) for each in trees):
+    if _puts_away(trees, chosen):
         return False
     scope = chosen if isinstance(chosen, _FUNCTIONS) else function_around(tree, chosen) or tree
     numbers = _Numbers(scope)
@@ -56,14 +60,103 @@ def stays_inside(trees: list[ast.Module], tree: ast.Module, chosen: ast.stmt) ->
     )
 
 
-def _remembers(tree: ast.Module) -> bool:
-    """Whether a forward puts something away in its module."""
-    return any(
-        isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)
-        for node in ast.walk(tree)
-        if isinstance(node, _FUNCTIONS) and node.name in ("forward", "__call__")
-        for part in ast.walk(node)
-    )
+def _puts_away(trees: list[ast.Module], chosen: ast.stmt) -> bool:
+    """Whether a function that may run there, by its name, puts away what may be a tensor."""
+    functions: dict[str, list[_Puts]] = {}
+    hooks: set[str] = set()
+    for tree in trees:
+        for found in remembered(tree, "_gradguard_puts", _functions):
+            for name, puts in found:
+                functions.setdefault(name, []).append(puts)
+                hooks |= puts.hooks
+    waiting = [*_UNNAMED, *hooks, *_called(chosen)]
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for puts in functions.get(name, ()):
+            if puts.away:
+                return True
+            waiting += puts.calls
+    return False
+
+
+_UNNAMED = ("forward", "__call__", "__getitem__", "__iter__", "__next__", "__enter__", "__exit__", "")
+"""Functions that run without being named: what modules, data sets and managers do, and hooks without a name."""
+_CACHES = re.compile(r"cache|memo(?!r)")
+
+
+class _Puts(NamedTuple):
+    """Of a function: whether it puts away what may be a tensor, what it calls, and what it registers as hooks."""
+
+    away: bool
+    calls: frozenset[str]
+    hooks: frozenset[str]
+
+
+def _functions(statement: ast.stmt) -> list[tuple[str, _Puts]]:
+    """The functions in a statement at the top level; what it does itself belongs to one whose name nobody calls."""
+    found = [("<top>", _Puts(False, frozenset(), frozenset(_hooks(statement))))]
+    for node in ast.walk(statement):
+        if isinstance(node, _FUNCTIONS):
+            found.append((node.name, _Puts(_function_puts(node), frozenset(_called(node)), frozenset())))
+        elif isinstance(node, ast.Call) and _HOOKING.search(ast.unparse(node.func)):
+            given = [each for each in node.args if isinstance(each, ast.Lambda)]
+            found += [
+                ("", _Puts(_function_puts(each), frozenset(_called(each)), frozenset())) for each in given
+            ]
+    return found
+
+
+_HOOKING = re.compile(r"\.register_\w*hook$")
+
+
+def _hooks(statement: ast.stmt) -> Iterator[str]:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call) and _HOOKING.search(ast.unparse(node.func)):
+            for given in node.args:
+                if not isinstance(given, ast.Lambda):
+                    # Of a call that makes a hook, what it makes is not known by name.
+                    made = given.func if isinstance(given, ast.Call) else given
+                    yield ast.unparse(made).rpartition(".")[2]
+
+
+def _called(node: ast.AST) -> Iterator[str]:
+    """Names of what is called in a node, or named there where it may be called."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            yield part.id
+        elif isinstance(part, ast.Attribute):
+            yield part.attr
+
+
+def _function_puts(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
+    """Whether a function puts what may be a tensor where it is found again when the function is over."""
+    if any(_CACHES.search(ast.unparse(each).lower()) for each in getattr(function, "decorator_list", ())):
+        return True
+    numbers = _Numbers(function)
+    for part in ast.walk(function):
+        if isinstance(part, (ast.Global, ast.Nonlocal)):
+            return True
+        if isinstance(part, ast.stmt):
+            if any(not numbers.is_number(value) for value in _put_away(part)) and not all(
+                numbers.is_own(target) for target in _targets(part)
+            ):
+                return True
+        elif isinstance(part, ast.Call) and not _keeps_numbers(part, numbers):
+            assert isinstance(part.func, ast.Attribute)
+            if not numbers.is_own(part.func.value):
+                return True
+    return False
+
+
+def _targets(statement: ast.stmt) -> Iterator[ast.expr]:
+    """The attributes and items that a statement binds."""
+    for part in ast.walk(statement):
+        if isinstance(part, (ast.Attribute, ast.Subscript)) and isinstance(part.ctx, ast.Store):
+            yield part
 
 
 def _put_away(statement: ast.stmt) -> Iterator[ast.expr]:
@@ -96,6 +189,8 @@ class _Numbers:
 
     def __init__(self, scope: ast.AST) -> None:
         self.values: dict[str, list[ast.expr | None]] = {}
+        self.named: dict[str, list[ast.expr | None]] = {}
+        """What each name is bound to as a whole, without what is put into it."""
         self.known: dict[str, bool] = {}
         for node in ast.walk(scope):
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr)):
@@ -109,6 +204,7 @@ class _Numbers:
                     self._bind(bound, None)
             elif isinstance(node, ast.arg):
                 self.values.setdefault(node.arg, []).append(None)
+                self.named.setdefault(node.arg, []).append(None)
             elif (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Attribute)
@@ -132,6 +228,8 @@ class _Numbers:
                 self._bind(each, own)
         elif isinstance(whole, ast.Name):
             self.values.setdefault(whole.id, []).append(value)
+            if whole is target:
+                self.named.setdefault(whole.id, []).append(value)
 
     def _bind_loop(self, loop: ast.For | ast.AsyncFor) -> None:
         name = ast.unparse(loop.iter.func) if isinstance(loop.iter, ast.Call) else ""
@@ -161,6 +259,13 @@ class _Numbers:
                 self.is_number(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)
             )
         return False
+
+    def is_own(self, node: ast.expr) -> bool:
+        """Whether what a name stands for, of which this is an item, was made in the scope."""
+        while isinstance(node, ast.Subscript):
+            node = node.value
+        values = self.named.get(node.id, [None]) if isinstance(node, ast.Name) else [None]
+        return all(isinstance(value, _MADE) for value in values)
 
     def _name(self, name: str) -> bool:
         if name not in self.known:

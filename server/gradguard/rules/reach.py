@@ -6,7 +6,7 @@ import ast
 import re
 
 from gradguard.findings import Applicability, FixPlan
-from gradguard.rules.asking import asks, pads
+from gradguard.rules.asking import asks, caches_weights, pads
 from gradguard.rules.blocks import settled
 from gradguard.rules.inference import stays_inside
 from gradguard.rules.model import Context
@@ -29,7 +29,8 @@ def without_grad(context: Context, event: UnusedGraph) -> list[FixPlan]:
     if event.why == "target":
         around = around[-1:]
     quiet = [node for node in around if not _needed(context, node) and not _written_later(context, node)]
-    sure = event.why != "target" and not asks(context) and not pads(context)
+    sure = event.why != "target" and not event.shared
+    sure = sure and not (asks(context) or pads(context) or caches_weights(context))
     safe = settled(context, Applicability.SAFE if sure else Applicability.UNSAFE)
     functions = [node for node in around if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
     if functions and functions[-1] in quiet and _EVALUATES.search(functions[-1].name.lower()):

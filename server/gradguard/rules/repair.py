@@ -55,7 +55,9 @@ def rewritten(context: Context, write: WriteFact, *, known: bool = True) -> list
         return []
     spelled = [ast.unparse(part) for part in _peeled(target)]
     name = next((text for text in spelled if text in sharing.slots), "")
-    if sharing.slots and not name:
+    if write.kind == "augmented" and not sharing.slots and isinstance(target, ast.Name):
+        name = target.id  # the statement binds it, whatever else it was bound to on the way
+    if not name and (sharing.slots or write.kind == "augmented"):
         return []
     # An operator binds what it wrote anew as it is.
     own = {"guarded"} if write.kind == "augmented" and name == spelled[0] else set()

@@ -118,7 +118,7 @@ def apply(
         frees = holds(run, form.frees, bound) if machine.receives(run, inputs) is not False else False
         node = machine.record(run, name, place, inputs, certain=needs is True, frees=frees)
         if holds(run, form.reaches, bound) is False:
-            node.edges.clear()
+            node.barren = True
         node.composite = form.source in ("observed", "corrected") and not _is_arithmetic(op)
         if not apart:
             _save(run, node, form, planned, bound)

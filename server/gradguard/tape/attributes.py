@@ -16,6 +16,7 @@ from gradguard.tape.values import (
     ArrayV,
     BuiltinMethod,
     ClassV,
+    ContextV,
     DictV,
     External,
     FunctionV,
@@ -67,7 +68,9 @@ def get(run: Run, frame: Frame, owner: Value, name: str, node: ast.Attribute) ->
         if name in owner.attributes:
             return owner.attributes[name]
         return owner.name if name in ("__name__", "__qualname__") else BuiltinMethod(owner, name)
-    if isinstance(owner, (NativeV, PartialV, Method, IteratorV)):
+    if isinstance(owner, (NativeV, PartialV, Method, IteratorV)) or (
+        isinstance(owner, ContextV) and name in ("__enter__", "__exit__")
+    ):
         return BuiltinMethod(owner, name)
     if isinstance(owner, Sym):
         return _unknown_get(run, owner, name)
@@ -384,13 +387,13 @@ def is_device_text(value: Value) -> bool:
 
 def statement_value(run: Run, frame: Frame, value: Value, node: ast.Expr) -> None:
     """A value that a statement throws away."""
-    from gradguard.tape.values import ContextV
-
     if isinstance(value, ContextV) and value.mode == "set_grad":
         from gradguard.tape.contexts import switched
 
         value.place = run.place(frame, node)
-        run.modes = switched(run.modes, value)
+        before, run.modes = run.modes.grad, switched(run.modes, value)
+        if run.modes.grad is not before:
+            run.lasts(value.place)
         run.notes["set_grad"] = run.modes
     elif isinstance(value, ContextV) and value.mode in ("no_grad", "inference_mode"):
         run.notes["bare_no_grad"] = run.place(frame, node)

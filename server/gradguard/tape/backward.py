@@ -216,6 +216,8 @@ def _walk(
                 leaves[root.number] = root
             continue
         stack.append((node, _Reached(sure, root, None)))
+    fed = set(leaves)
+    begun = [node for node, _ in stack]
     while stack:
         node, how = stack.pop()
         known = reached.get(node)
@@ -233,7 +235,24 @@ def _walk(
                 leaves[edge.tensor.number] = edge.tensor
             else:
                 stack.append((edge.node, _Reached(how.certain and edge.sure, edge.tensor, node)))
+    if any(node.barren for node in reached):
+        fed |= _fed(begun)
+        leaves = {number: leaf for number, leaf in leaves.items() if number in fed}
     return reached, list(leaves.values())
+
+
+def _fed(begun: Iterable[Node]) -> set[int]:
+    """Leaves that a gradient comes to from these nodes: not those which only nodes lead to that give none."""
+    fed: set[int] = set()
+    waiting = list(begun)
+    seen: set[Node] = set()
+    while waiting:
+        node = waiting.pop()
+        if node not in seen and not node.barren:
+            seen.add(node)
+            fed.update(edge.tensor.number for edge in node.edges if edge.node is None)
+            waiting += [edge.node for edge in node.edges if edge.node is not None]
+    return fed
 
 
 def _towards(

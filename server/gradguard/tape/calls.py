@@ -115,7 +115,7 @@ def call_function(run: Run, frame: Frame, function: FunctionV, call: Call, node:
         if function.kind == "contextmanager":
             return IteratorV(source, exact=True, kind="contextmanager", frame=inner)
         return IteratorV(source, exact=True, frame=inner)
-    if function.kept:
+    if function.kept is not False:
         return _remembered(run, inner, function, call, node)
     return _body(run, inner, function, node)
 
@@ -123,13 +123,16 @@ def call_function(run: Run, frame: Frame, function: FunctionV, call: Call, node:
 def _remembered(run: Run, inner: Frame, function: FunctionV, call: Call, node: ast.AST) -> Value:
     """Run a function only where its cache has nothing for these arguments; arguments that are not plain stand for many."""
     given = (*call.args, *call.kwargs.values())
-    plain = not call.open_args and all(value is None or type(value) in _PLAIN for value in given)
+    plain = function.kept is True and not call.open_args
+    plain = plain and all(value is None or type(value) in _PLAIN for value in given)
     key = (function, tuple(call.args), tuple(call.kwargs.items())) if plain else None
     if key is not None and key in run.remembered:
         return run.remembered[key]
     made = _body(run, inner, function, node)
     for tensor in tensors_in(made):
         tensor.memory.held = True
+        if tensor.node is not None:
+            run.lasts(inner.site)
     if key is not None:
         run.remembered[key] = made
     return made

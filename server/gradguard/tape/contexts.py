@@ -60,6 +60,25 @@ def leave(run: Run, frame: Frame, manager: Value, node: ast.AST) -> None:
             call_value(run, frame, attributes.bind(run, manager, method), call, node)
 
 
+def by_hand(run: Run, frame: Frame, manager: ContextV, name: str, node: ast.AST) -> Value:
+    """`manager.__enter__()` or `manager.__exit__(...)`, whose mode outlives the function that says it."""
+    before = run.modes.grad
+    if name == "__enter__":
+        # `node` names what `as` would bind.
+        enter(run, frame, manager, node, node)  # type: ignore[arg-type]
+    else:
+        leave(run, frame, manager, node)
+    run.notes["set_grad"] = run.modes
+    inside = run.functions[-1].name if run.functions else ""
+    if run.modes.grad is not before and inside not in _ENTERING:
+        run.lasts(run.place(frame, node))
+    return manager.value
+
+
+_ENTERING = frozenset({"__enter__", "__exit__", "__aenter__", "__aexit__"})
+"""Where a manager of the program enters another one, which it leaves again."""
+
+
 def switched(modes: Modes, manager: ContextV) -> Modes:
     """Modes inside a known context manager."""
     return under(modes, manager.mode, known_truth(manager.flag), manager.place)

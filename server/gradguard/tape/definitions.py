@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from gradguard.tape import attributes, enumerations
 from gradguard.tape.binding import Call
@@ -75,8 +76,14 @@ def _decorate(run: Run, frame: Frame, value: Value, decorator: Value, node: ast.
     if isinstance(node, ast.Attribute) and node.attr in ("setter", "deleter", "getter"):
         return value
     # A decorator of unknown make most often returns something that calls the function.
+    named = node.func if isinstance(node, ast.Call) else node
+    if isinstance(value, FunctionV) and _REMEMBERS.search(ast.unparse(named).lower()):
+        value.kept = value.kept or None
     return value
 
+
+_REMEMBERS = re.compile(r"cache|memo(?!r)")
+"""In the names of decorators after which a function does not run again for arguments that it had."""
 
 GRAD_MODES = frozenset({"no_grad", "enable_grad", "set_grad", "inference_mode"})
 

@@ -160,6 +160,8 @@ class Node:
     """Stands for a whole unknown network."""
     composite: bool = False
     """Stands for what a function made of several ops recorded: a backward may run a part of it."""
+    barren: bool = False
+    """Gives its inputs no gradient: what stands behind it runs all the same, but leaves get nothing."""
     calls: tuple[Place, ...] = ()
     """Call sites from the outermost to the innermost, at recording."""
 

@@ -60,7 +60,8 @@ class Analysis:
     sharing: dict[ast.AST, Sharing] = field(default_factory=dict)
     """Who shares what a statement writes, and for a module's constructor who shares what it writes."""
     needed: frozenset[ast.AST] = frozenset()
-    """Where ops were recorded that a backward goes through, or may go through later, and the calls that led there."""
+    """Where ops were recorded that a backward goes through, or may go through later, where grad mode was changed for
+    good, and the calls that led there."""
     records: dict[object, Record] = field(default_factory=dict)
     """What each entry gave: `script`, or a function's node."""
     around: reuse.Surroundings = ()
@@ -338,7 +339,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, steps: int)
         for recorded in run.nodes:
             if recorded.walks or recorded.left:
                 needed.update(place.node for place in (recorded.place, *recorded.calls))
-        needed |= lifetime.retained_in_use(run)
+        needed |= lifetime.retained_in_use(run) | run.lasting
         paths.append(merging.Path(run.events, survived))
         shows = bool(run.nodes) or merging.shows(run.events)
         quiet = makes and not shows

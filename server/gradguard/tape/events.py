@@ -187,6 +187,8 @@ class UnusedGraph(Event):
     text: str
     why: str
     """`bare`, `target`, `eval` (the network is in eval mode), or `unused`."""
+    shared: bool = False
+    """Code that is not followed may go through the graph."""
 
 
 @dataclass(frozen=True, slots=True)

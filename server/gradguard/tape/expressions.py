@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from gradguard.tape import (
     attributes,
     comprehensions,
+    holders,
     imports,
     lifetime,
     literals,
@@ -347,6 +348,7 @@ def _joined(run: Run, frame: Frame, node: ast.JoinedStr) -> Value:
     for part in node.values:
         if isinstance(part, ast.FormattedValue):
             value = evaluate(run, frame, part.value)
+            holders.shown(run, (value,))
             if part.format_spec is not None:
                 evaluate(run, frame, part.format_spec)
             if isinstance(value, Tensor):

@@ -69,7 +69,7 @@ class Sharing:
     otherwise in memory than `x`. `view`: the tensor is a part of another. `overlap`: its elements may share
     memory, so that a write in place reaches one through another. `reread`: the op reads the written memory a
     second time, and may find there what it wrote. `refused`:
-    out of place the op refuses arguments that it takes in place."""
+    out of place the op refuses arguments that it takes in place. `shown`: the module's flag is printed."""
 
     def __or__(self, other: Sharing) -> Sharing:
         return Sharing(self.slots | other.slots, self.reasons | other.reasons)
@@ -116,6 +116,36 @@ def note(
 def refused(run: Run, place: Place) -> None:
     """Remember that an op out of place may refuse the arguments of a write."""
     run.sharing[place.node] = run.sharing.get(place.node, NOBODY) | Sharing(reasons=frozenset({"refused"}))
+
+
+def shown(run: Run, values: Iterable[Value]) -> None:
+    """Remember that a person is shown these values: what is told of a module names the flags of all in it."""
+    from gradguard.tape.library import kind_of
+
+    waiting = list(values)
+    seen: set[int] = set()
+    while waiting and len(seen) < MAX_VISITS:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, (ListV, TupleV)):
+            waiting += value.items
+        elif isinstance(value, DictV):
+            waiting += (one for _, one in value.items.values())
+        elif isinstance(value, Instance) and kind_of(value) == "Module":
+            waiting += (one for one in value.attributes.values() if not isinstance(one, Tensor))
+            at = value.made.node if value.made is not None else None
+            if at is not None and _has_flag(at):
+                run.sharing[at] = run.sharing.get(at, NOBODY) | Sharing(reasons=frozenset({"shown"}))
+
+
+def _has_flag(maker: ast.AST) -> bool:
+    """Whether a module may be made there to write its input."""
+    if not isinstance(maker, ast.Call):
+        return False
+    given = any(isinstance(arg, ast.Constant) and arg.value is True for arg in maker.args)
+    return given or any(keyword.arg == "inplace" for keyword in maker.keywords)
 
 
 def note_index(run: Run, target: Tensor, parts: Sequence[Value], value: Value, place: Place) -> None:

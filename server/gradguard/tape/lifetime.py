@@ -478,7 +478,8 @@ def _unused(run: Run) -> None:
             why = "eval" if call.training is False else "unused"
             if trains and owned and _foreign(run, call, owned):
                 why = "target"
-            run.emit(UnusedGraph(call.place, all(n.certain for n in nodes), call.text, why))
+            shared = lending.differentiable(run, nodes)
+            run.emit(UnusedGraph(call.place, all(n.certain for n in nodes), call.text, why, shared))
         elif owned and call.fed is False and _foreign(run, call, owned):
             reported.add(call.place.node)
             run.emit(UnusedGraph(call.place, True, call.text, "target"))

@@ -6,7 +6,7 @@ import ast
 import operator
 from collections.abc import Callable
 
-from gradguard.tape import counting, graphs, machine, torchcalls
+from gradguard.tape import counting, graphs, holders, machine, torchcalls
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor, is_number, on_host
 from gradguard.tape.domain import Tensor
@@ -151,6 +151,7 @@ def _kind(value: Value) -> str:
 def _percent(run: Run, frame: Frame, left: str, right: Value, node: ast.AST) -> Value:
     from gradguard.tape import reads
 
+    holders.shown(run, (right,))
     for tensor in tensors_in(right):
         reads.host_read(run, frame, node, "format", tensor, implicit=True)
     return run.fresh("str")

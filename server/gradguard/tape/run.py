@@ -177,6 +177,8 @@ class Run:
         self.sharing: dict[ast.AST, Sharing] = {}
         self.gradient_read = 0
         """When a `.grad` was last read, in the program order."""
+        self.lasting: set[ast.AST] = set()
+        """Where a graph was put away to be given out again, or grad mode changed for good, and the calls that led there."""
         self.lent_nodes: set[Node] = set()
         """Of tensors that code which is not read was given."""
         self.looked: dict[ast.AST, int] = {}
@@ -212,6 +214,10 @@ class Run:
         """Next number of the program order."""
         self._order += 1
         return self._order
+
+    def lasts(self, place: Place) -> None:
+        """What is done here outlives the statements around it, and hangs on their grad mode."""
+        self.lasting.update(one.node for one in (place, *self.calls))
 
     def reads_gradient(self) -> None:
         """A `.grad` is read now."""

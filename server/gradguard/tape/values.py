@@ -98,8 +98,8 @@ class FunctionV:
     kind: str = "function"
     """`function`, `staticmethod`, `classmethod`, `property`, `cached_property`, `contextmanager`."""
     compiled: bool = False
-    kept: bool = False
-    """What it returns is remembered, and returned again (`functools.cache`)."""
+    kept: Tri = False
+    """What it returns is remembered, and returned again (`functools.cache`); None where that is not sure."""
     attributes: dict[str, Value] = field(default_factory=dict)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from gradguard.tape import attributes, counting, graphs, machine, operators, reads
+from gradguard.tape import attributes, counting, graphs, holders, machine, operators, reads
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import number
 from gradguard.tape.domain import Tensor
@@ -343,6 +343,7 @@ _CONVERT: dict[str, Callable[[Value], Value]] = {
 @external_function("builtins.print", "builtins.str", "builtins.repr", "builtins.format")
 def _print(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     name = call.name
+    holders.shown(run, call.args)
     for value in call.args:
         for tensor in tensors_in(held(value)):
             reads.host_read(run, frame, node, "print" if name == "print" else "format", tensor, implicit=True)

@@ -9,7 +9,7 @@ from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.events import HookWrite
 from gradguard.tape.frame import Frame
-from gradguard.tape.library import METHODS
+from gradguard.tape.library import METHODS, torch_function
 from gradguard.tape.run import Modes, Run
 from gradguard.tape.values import FunctionV, Instance, Method, NativeV, TupleV, Value
 
@@ -100,6 +100,35 @@ def before_forward(run: Run, frame: Frame, module: Instance, call: Call, node: a
             call.kwexprs,
         )
     return call
+
+
+def seen_again(module: Instance, call: Call) -> list[Value]:
+    """The inputs, where a hook looks at them when the forward is over."""
+    if any(kind == "forward" and _takes_inputs(hook) for kind, hook, _ in module.hooks):
+        return [*call.args, *call.kwargs.values()]
+    return []
+
+
+def _takes_inputs(hook: Value) -> bool:
+    """Whether a forward hook uses what stands second, the inputs, among its arguments."""
+    function = hook.function if isinstance(hook, Method) else hook
+    if not isinstance(function, FunctionV):
+        return True
+    arguments = function.node.args
+    names = [one.arg for one in (*arguments.posonlyargs, *arguments.args)][isinstance(hook, Method) :]
+    body = function.node.body
+    parts = (part for one in (body if isinstance(body, list) else [body]) for part in ast.walk(one))
+    return len(names) < 2 or any(isinstance(part, ast.Name) and part.id == names[1] for part in parts)
+
+
+@torch_function(
+    "torch.nn.modules.module.register_module_forward_hook",
+    "torch.nn.modules.module.register_module_forward_pre_hook",
+)
+def _registered_for_all(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    """A hook on every module: it may look at whatever is written anywhere."""
+    run.notes["by_name"] = True
+    return run.fresh()
 
 
 def after_forward(

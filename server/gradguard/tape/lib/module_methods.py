@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import machine
+from gradguard.tape import holders, machine
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Tensor
@@ -209,6 +209,11 @@ def _quiet(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) 
     return run.fresh()
 
 
+def _shown(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    holders.shown(run, (module,))
+    return run.fresh("str")
+
+
 def _get_parameter(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
     return run.fresh()
 
@@ -234,7 +239,7 @@ _MODEL = {
     "register_buffer": _register_buffer, "register_parameter": _register_parameter, "add_module": _add_module,
     "register_module": _add_module, "append": _append, "extend": _append, "insert": _append, "update": _append, "pop": _append, "clear": _append, "keys": _append,
     "values": _append, "items": _append, "apply": _apply, "state_dict": _state_dict, "load_state_dict": _load_state_dict,
-    "extra_repr": _quiet, "save_hyperparameters": _quiet, "log": _quiet, "log_dict": _quiet, "print": _quiet, "compile": _same,
+    "extra_repr": _shown, "__repr__": _shown, "__str__": _shown, "save_hyperparameters": _quiet, "log": _quiet, "log_dict": _quiet, "print": _quiet, "compile": _same,
     "get_parameter": _get_parameter, "__len__": _len, "forward": _forward, "__call__": _forward,
 }  # fmt: skip
 for _name, _handler in _MODEL.items():

@@ -199,12 +199,14 @@ def call_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.
     inputs = [t for value in (*call.args, *call.kwargs.values()) for t in tensors_in(value)]
     versions = [t.counter.value for t in inputs]
     run.depth += 1
+    mark = run.pend(hooks.seen_again(module, call), past=True)
     try:
         if forward is not None:
             result = call_value(run, frame, attributes.bind(run, module, forward), call, node)
         else:
             result = forward_base(run, frame, module, call, node)
     finally:
+        del run.pending[mark:]
         run.depth -= 1
         run.compiled -= module.compiled
     _note_rewrites(run, inputs, versions, result, call, node)

@@ -5,20 +5,24 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Generator
+from itertools import islice
 
 from gradguard.ops.model import Kind
-from gradguard.tape import graphs, reads, tensors, torchcalls
+from gradguard.tape import contexts, graphs, holders, reads, tensors, torchcalls
 from gradguard.tape.backward import backward
 from gradguard.tape.binding import Call, choose
 from gradguard.tape.coerce import HOST, as_tensor, on_host
 from gradguard.tape.domain import NO_CUTS, Tensor
 from gradguard.tape.frame import Frame
+from gradguard.tape.iteration import MAX_RANGE
 from gradguard.tape.lending import TELLING, lend
+from gradguard.tape.library import kind_of
 from gradguard.tape.run import Run
 from gradguard.tape.truth import key_of, known_truth
 from gradguard.tape.values import (
     ArrayV,
     BuiltinMethod,
+    ContextV,
     FunctionV,
     Instance,
     IteratorV,
@@ -49,7 +53,25 @@ def unknown_call(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -
 
 def escaped(run: Run, call: Call, node: ast.AST) -> None:
     """What is given to unknown code may be shared with it."""
-    lend(run, (*call.args, *call.kwargs.values()), told=_named(call, node) in TELLING)
+    values, told = (*call.args, *call.kwargs.values()), _named(call, node) in TELLING
+    lend(run, values, told=told or _measures(node))
+    if told:
+        holders.shown(run, values)
+        return
+    if NETWORK_LENT in run.notes:
+        run.lasts(call.place)
+    if any(isinstance(value, Instance) and kind_of(value) == "Module" for value in values):
+        run.notes[NETWORK_LENT] = True
+
+
+NETWORK_LENT = "network lent"
+"""Note of a run: code that is not read has a network, so that whatever it is asked to do may be to differentiate it."""
+_MEASURES = re.compile(r"metric|accuracy|(^|[._])(acc|meter|score|auroc|f1|iou|psnr|ssim)s?($|[._])")
+
+
+def _measures(node: ast.AST) -> bool:
+    """Whether a call is named for a measure, which differentiates nothing."""
+    return isinstance(node, ast.Call) and _MEASURES.search(ast.unparse(node.func).lower()) is not None
 
 
 def _named(call: Call, node: ast.AST) -> str:
@@ -254,6 +276,8 @@ def value_method(run: Run, frame: Frame, receiver: Value, name: str, call: Call,
         from gradguard.tape.calls import call_value
 
         return call_value(run, frame, receiver, call, node)
+    if isinstance(receiver, ContextV) and name in ("__enter__", "__exit__"):
+        return contexts.by_hand(run, frame, receiver, name, node)
     if isinstance(receiver, IteratorV) and name == "send" and isinstance(receiver.source, Generator):
         try:
             return receiver.source.send(call.get(0, "value"))
@@ -268,10 +292,15 @@ def value_method(run: Run, frame: Frame, receiver: Value, name: str, call: Call,
 
 def _string(run: Run, frame: Frame, receiver: str, name: str, call: Call, node: ast.AST) -> Value:
     if name == "format":
+        holders.shown(run, (*call.args, *call.kwargs.values()))
         for value in (*call.args, *call.kwargs.values()):
             for tensor in tensors_in(value):
                 reads.host_read(run, frame, node, "format", tensor, implicit=True)
         return run.fresh("str")
+    texts = call.get(0, "iterable") if name == "join" else None
+    if isinstance(texts, IteratorV):
+        for _ in islice(texts.source, MAX_RANGE):
+            pass  # what makes the texts runs now
     if name in ("startswith", "endswith") and call.args and isinstance(call.args[0], str):
         return receiver.startswith(call.args[0]) if name == "startswith" else receiver.endswith(call.args[0])
     if name in ("lower", "upper", "strip") and not call.args:

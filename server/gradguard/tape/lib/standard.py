@@ -71,12 +71,12 @@ def _reduce(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 )
 def _identity_decorator(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     if call.args and isinstance(call.args[0], FunctionV) and call.name.endswith("cache"):
-        return call.args[0]
-    if call.name == "lru_cache" and call.get(1, "typed", False) is False:
-        most = call.get(0, "maxsize", MANY_KEPT)
-        if most is None or (type(most) is int and most >= MANY_KEPT):
-            return NativeV(_kept, "identity")
-    return NativeV(lambda run, frame, call, node: call.get(0, "f"), "identity")
+        return _kept(run, frame, call, node)
+    if not call.name.endswith("cache"):
+        return NativeV(lambda run, frame, call, node: call.get(0, "f"), "identity")
+    most = call.get(0, "maxsize", MANY_KEPT)
+    many = most is None or (type(most) is int and most >= MANY_KEPT)
+    return NativeV(_kept if many and call.get(1, "typed", False) is False else _kept_for_a_while, "identity")
 
 
 MANY_KEPT = 128
@@ -87,6 +87,13 @@ def _kept(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     function = call.get(0, "f")
     if isinstance(function, FunctionV):
         function.kept = True
+    return function
+
+
+def _kept_for_a_while(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    function = call.get(0, "f")
+    if isinstance(function, FunctionV):
+        function.kept = None
     return function
 
 
@@ -258,8 +265,11 @@ def _enter_context(run: Run, frame: Frame, stack: Instance, call: Call, node: as
     manager, held = call.get(0, "cm"), stack.attributes.get(ENTERED)
     if isinstance(held, ListV):
         held.items.append(manager)
-    expr = call.expr(0)
-    return enter(run, frame, manager, expr if isinstance(expr, ast.expr) else ast.Constant(None), node)
+    expr, before = call.expr(0), run.modes.grad
+    entered = enter(run, frame, manager, expr if isinstance(expr, ast.expr) else ast.Constant(None), node)
+    if run.modes.grad is not before:
+        run.lasts(call.place)
+    return entered
 
 
 def _close_stack(run: Run, frame: Frame, stack: Instance, call: Call, node: ast.AST) -> Value:

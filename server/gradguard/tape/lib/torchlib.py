@@ -50,6 +50,7 @@ _CONTEXTS = {
     "torch.autograd.inference_mode": "inference_mode",
     "torch.set_grad_enabled": "set_grad",
     "torch.autograd.set_grad_enabled": "set_grad",
+    "torch._C._set_grad_enabled": "set_grad",
     "torch.autocast": "autocast",
     "torch.amp.autocast": "autocast",
     "torch.cuda.amp.autocast": "autocast",
