@@ -132,7 +132,7 @@ def _remembered(run: Run, inner: Frame, function: FunctionV, call: Call, node: a
     for tensor in tensors_in(made):
         tensor.memory.held = True
         if tensor.node is not None:
-            run.lasts(inner.site)
+            run.lasts(call.place)
     if key is not None:
         run.remembered[key] = made
     return made
