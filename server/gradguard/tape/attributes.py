@@ -387,13 +387,5 @@ def is_device_text(value: Value) -> bool:
 
 def statement_value(run: Run, frame: Frame, value: Value, node: ast.Expr) -> None:
     """A value that a statement throws away."""
-    if isinstance(value, ContextV) and value.mode == "set_grad":
-        from gradguard.tape.contexts import switched
-
-        value.place = run.place(frame, node)
-        before, run.modes = run.modes.grad, switched(run.modes, value)
-        if run.modes.grad is not before:
-            run.lasts(value.place)
-        run.notes["set_grad"] = run.modes
-    elif isinstance(value, ContextV) and value.mode in ("no_grad", "inference_mode"):
+    if isinstance(value, ContextV) and value.mode in ("no_grad", "inference_mode"):
         run.notes["bare_no_grad"] = run.place(frame, node)

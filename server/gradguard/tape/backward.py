@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gradguard.tape import layout, reads
-from gradguard.tape.domain import Edge, Node, Place, Saved, Tensor, Tri, Write
+from gradguard.tape.domain import Edge, Node, Place, Saved, Tensor, Tri, Write, both, either
 from gradguard.tape.events import (
     BrokenGraph,
     SavedFact,
@@ -54,7 +54,7 @@ def backward(
     parts: dict[Node, set[int]] = {}
     asked = reached
     if inputs is not None:
-        reached, parts = _towards(reached, inputs)
+        reached, parts = _towards(reached, {tensor: current_node(run, tensor, place) for tensor in inputs})
     second: list[tuple[Node, _Reached]] = []
     order = run.tick()
     for node in asked.keys() - reached.keys():
@@ -256,44 +256,48 @@ def _fed(begun: Iterable[Node]) -> set[int]:
 
 
 def _towards(
-    reached: dict[Node, _Reached], inputs: list[Tensor]
+    reached: dict[Node, _Reached], inputs: dict[Tensor, Node | None]
 ) -> tuple[dict[Node, _Reached], dict[Node, set[int]]]:
-    """Nodes that lie on a way to one of `inputs`, for only those run.
+    """Nodes that lie on a way to one of `inputs`, given with the history each has now; for only those run.
 
-    Of those that may run in part also the numbers of the tensors they run for.
+    What used an input before it was written leads to the history that it had then, which is not asked for. Of the
+    nodes that may run in part also the numbers of the tensors they run for.
     """
-    wanted_nodes = {tensor.node for tensor in inputs if tensor.node is not None}
-    wanted_tensors = {tensor.number for tensor in inputs}
-    needed: dict[Node, bool] = {}
+    wanted_nodes = {node for node in inputs.values() if node is not None}
+    wanted_leaves = {tensor.number for tensor, node in inputs.items() if node is None}
+    needed: dict[Node, Tri] = {}
 
-    def along(edge: Edge) -> bool:
-        if edge.tensor.number in wanted_tensors:
-            return True
-        return edge.node is not None and (edge.node in wanted_nodes or needed.get(edge.node, False))
+    def along(edge: Edge) -> Tri:
+        if edge.node is None:
+            return edge.tensor.number in wanted_leaves and (edge.sure or None)
+        found = edge.node in wanted_nodes or needed.get(edge.node, False)
+        return found if edge.sure and edge.node.certain else both(found, None)
 
-    def leads(start: Node) -> bool:
+    def leads(start: Node) -> None:
         order: list[tuple[Node, bool]] = [(start, False)]
         while order:
             node, done = order.pop()
             if node in needed and not done:
                 continue
             if done:
-                needed[node] = any(along(edge) for edge in node.edges)
+                needed[node] = either(*map(along, node.edges))
                 continue
             needed.setdefault(node, False)
             order.append((node, True))
             order.extend(
                 (edge.node, False) for edge in node.edges if edge.node is not None and edge.node not in needed
             )
-        return needed[start]
 
     for node in sorted(reached, key=lambda n: n.order):
         leads(node)
-    runs = {node: how for node, how in reached.items() if needed.get(node)}
+    runs = {node: how for node, how in reached.items() if needed[node] is not False}
+    for node, how in runs.items():
+        how.certain = how.certain and needed[node] is True
     parts: dict[Node, set[int]] = {}
     for node in runs:
-        if node.composite and not all(along(edge) for edge in node.edges):
-            parts[node] = {edge.tensor.number for edge in node.edges if along(edge)}
+        ways = [along(edge) is not False for edge in node.edges]
+        if node.composite and not all(ways):
+            parts[node] = {edge.tensor.number for edge, way in zip(node.edges, ways) if way}
     return runs, parts
 
 

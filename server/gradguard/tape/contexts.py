@@ -10,7 +10,7 @@ from gradguard.tape.domain import Place, Tri
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Modes, Run
 from gradguard.tape.truth import known_truth
-from gradguard.tape.values import ContextV, Instance, IteratorV, ListV, Value
+from gradguard.tape.values import ContextV, Instance, IteratorV, ListV, Value, tensors_in
 
 ENTERED = "__entered__"
 """Attribute of an exit stack: what it has entered and will leave."""
@@ -19,9 +19,7 @@ ENTERED = "__entered__"
 def enter(run: Run, frame: Frame, manager: Value, expr: ast.expr, node: ast.AST) -> Value:
     """Value bound by `as`."""
     if isinstance(manager, ContextV):
-        manager.saved = run.modes
-        manager.place = run.place(frame, node)
-        run.modes = switched(run.modes, manager)
+        _enter_known(run, frame, manager, node)
         return manager.value
     if isinstance(manager, IteratorV) and manager.kind == "contextmanager":
         return next(manager.source, None)
@@ -44,8 +42,7 @@ def enter(run: Run, frame: Frame, manager: Value, expr: ast.expr, node: ast.AST)
 def leave(run: Run, frame: Frame, manager: Value, node: ast.AST) -> None:
     """Undo what `enter` did."""
     if isinstance(manager, ContextV):
-        if isinstance(manager.saved, Modes):
-            run.modes = manager.saved
+        _leave_known(run, manager)
     elif isinstance(manager, IteratorV) and manager.kind == "contextmanager":
         next(manager.source, None)
     elif isinstance(manager, Instance):
@@ -70,13 +67,44 @@ def by_hand(run: Run, frame: Frame, manager: ContextV, name: str, node: ast.AST)
         leave(run, frame, manager, node)
     run.notes["set_grad"] = run.modes
     inside = run.functions[-1].name if run.functions else ""
-    if run.modes.grad is not before and inside not in _ENTERING:
+    if run.modes.grad is not before and inside not in ENTERING:
         run.lasts(run.place(frame, node))
     return manager.value
 
 
-_ENTERING = frozenset({"__enter__", "__exit__", "__aenter__", "__aexit__"})
+ENTERING = frozenset({"__enter__", "__exit__", "__aenter__", "__aexit__"})
 """Where a manager of the program enters another one, which it leaves again."""
+
+
+def _enter_known(run: Run, frame: Frame, manager: ContextV, node: ast.AST) -> None:
+    if manager.mode == "expects":
+        run.expected += 1
+    elif manager.mode == "version":
+        manager.saved = [
+            (t.counter, t.counter.value, len(t.counter.writes)) for t in tensors_in(manager.flag)
+        ]
+    elif manager.mode != "set_grad":
+        manager.saved = run.modes
+        manager.place = run.place(frame, node)
+        run.modes = switched(run.modes, manager)
+
+
+def _leave_known(run: Run, manager: ContextV) -> None:
+    if manager.mode == "expects":
+        run.expected -= 1
+    elif manager.mode == "version":
+        for counter, value, seen in manager.saved or ():
+            for write in counter.writes[seen:]:
+                write.counted = False
+            counter.value = value
+            del counter.writes[seen:]
+    elif isinstance(manager.saved, Modes):
+        run.modes = manager.saved
+
+
+def swallows(manager: Value) -> bool:
+    """Whether what a block raises goes no further."""
+    return isinstance(manager, ContextV) and manager.mode in ("expects", "awaits")
 
 
 def switched(modes: Modes, manager: ContextV) -> Modes:

@@ -8,7 +8,7 @@ import re
 from gradguard.tape import attributes, enumerations
 from gradguard.tape.binding import Call
 from gradguard.tape.frame import Frame
-from gradguard.tape.run import Run
+from gradguard.tape.run import Modes, Run
 from gradguard.tape.truth import known_truth
 from gradguard.tape.values import ClassV, ContextV, External, FunctionV, NativeV, TorchName, Value
 
@@ -33,6 +33,8 @@ def function(run: Run, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDe
 def _decorate(run: Run, frame: Frame, value: Value, decorator: Value, node: ast.expr) -> Value:
     if isinstance(value, FunctionV):
         if isinstance(decorator, ContextV):
+            if decorator.mode == "set_grad" and isinstance(decorator.saved, Modes):
+                run.modes = decorator.saved
             if decorator.mode in GRAD_MODES:
                 value.modes = (*value.modes, (decorator.mode, known_truth(decorator.flag)))
             return value

@@ -184,7 +184,7 @@ def _text(run: Run, namespace: Namespace) -> str:
 
 
 _AROUND = (
-    "modes", "loops", "guards", "calls", "functions", "frames", "statement", "trace", "compiled", "depth", "step_site",
+    "modes", "loops", "guards", "calls", "functions", "frames", "statement", "trace", "compiled", "depth", "step_site", "expected",
 )  # fmt: skip
 
 
@@ -194,7 +194,7 @@ def _load(run: Run, namespace: Namespace) -> None:
     devices, budget = run.devices, run.budget
     run.modes, run.trace, run.statement, run.step_site = Modes(), None, None, None
     run.loops, run.guards, run.calls, run.functions, run.frames = [], [], [], [], []
-    run.compiled = run.depth = 0
+    run.compiled = run.depth = run.expected = 0
     run.devices, run.budget = set(), run.import_budget
     run.loading += 1
     was_elsewhere, run.oracle.elsewhere = run.oracle.elsewhere, True

@@ -506,7 +506,9 @@ def same_shape(source: Tensor, values: Values, method: str) -> Tri:
             isinstance(tensors, (ListV, TupleV)) and len(tensors.items) == 1 and not tensors.open
         )
     if source.shape is None:
-        return None
+        listed = values.get("tensors") if method == "broadcast_tensors" else None
+        alone = isinstance(listed, (ListV, TupleV)) and all(one is source for one in listed.items)
+        return True if alone else None
     if method.startswith("atleast_"):
         return len(source.shape) >= int(method[8])
     if method == "broadcast_tensors":
@@ -529,8 +531,9 @@ def _same_flat(source: Tensor, values: Values) -> Tri:
 
 def viewable(source: Tensor, values: Values, op: str) -> Tri:
     """Whether `reshape`, `flatten` or `ravel` can do without a copy."""
-    if source.contiguous is True:
-        return True
+    if source.contiguous is True or op.endswith(".ravel"):
+        # `ravel` asks for contiguous memory before it takes a view.
+        return source.contiguous
     sizes = known(source)
     wanted = wanted_shape(op, values, source)
     if sizes is None or source.strides is None or wanted is None:

@@ -292,7 +292,8 @@ def write(
         return False
     if operands is not None and clashes(run, operands, fact, certain=certain):
         return False
-    certain = certain and target.alias_sure and not run.assumed()
+    # A tensor that was given the memory of another may count its writes or not.
+    certain = certain and target.alias_sure and target.inference is not None and not run.assumed()
     done = Write(place, op, target, counted, certain, kind, run.statement, via=text)
     if run.step_site is not None and kind != "step":
         done.kind, done.place = "step", run.step_site

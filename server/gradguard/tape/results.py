@@ -59,7 +59,8 @@ def results(
 def _of_each(ran: _Ran, role: str) -> Iterator[Tensor]:
     """One result for each tensor of a list (`broadcast_tensors`, `atleast_1d`): itself, or a view of it."""
     for index, source in enumerate(ran.bound.tensors(role)):
-        if handed_on(ran.run, ran.op, ran.form, ran.bound, source) is True:
+        same = handed_on(ran.run, ran.op, ran.form, ran.bound, source)
+        if same is True:
             yield source
             continue
         view: Alias | None = None
@@ -68,7 +69,9 @@ def _of_each(ran: _Ran, role: str) -> Iterator[Tensor]:
             shared = holds(ran.run, alias.when, ran.bound, source=source, op=ran.op)
             if alias.kind is not AliasKind.SAME and shared is not False and view is None:
                 view, sure = alias, shared is True
-        yield _result(ran, "result", view, sure=sure, index=index)
+        made = _result(ran, "result", view, sure=sure, index=index)
+        made.view_sure = made.view_sure and same is False
+        yield made
 
 
 def _result_of_aliases(ran: _Ran, role: str, aliases: list[Alias]) -> Value:
@@ -140,6 +143,7 @@ def _result(
                 # `view(torch.int32)` is to autograd what `detach()` is: no view, though a write raises the same count.
                 shared = machine.share(run, of, ran.place, ran.name, counter=True)
                 shared.shape = shared.strides = None
+                shared.inference, shared.own_counter = of.inference and run.modes.inference, False
                 shapes.result_dtype(op.name, shared, bound.values)
                 return shared
             view = machine.make_view(run, of, ran.name, ran.place, multi=alias.multi, sure=sure)

@@ -31,6 +31,11 @@ def dtype_of(value: Value) -> str | None:
     return None
 
 
+def of_type(text: str) -> TorchName:
+    """`torch.cuda.LongTensor`, as it used to be written, as a dtype."""
+    return TorchName("torch." + text.rpartition(".")[2].removesuffix("Tensor").lower())
+
+
 def cast_target(method: str) -> str | None:
     """dtype that a method such as `float` or `long` converts to."""
     return _DTYPES.get(method) if method != "char" else "int8"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 from gradguard.tape import attributes, counting, definitions, imports, lifetime, operators, subscripts
-from gradguard.tape.contexts import enter, leave
+from gradguard.tape.contexts import enter, leave, swallows
 from gradguard.tape.domain import Tensor
 from gradguard.tape.expressions import assign_name, evaluate, guarded, periodic
 from gradguard.tape.frame import Frame, Loop
@@ -310,6 +310,10 @@ def _with(run: Run, frame: Frame, node: ast.With | ast.AsyncWith) -> Steps:
                 unpack_into(run, frame, item.optional_vars, value)
         signal = yield from execute_block(run, frame, node.body)
         return signal
+    except PyRaise:
+        if not any(map(swallows, entered)):
+            raise
+        return None
     finally:
         mark = run.pend([signal.value] if isinstance(signal, RETURN) else [], past=True)
         for manager in reversed(entered):

@@ -141,6 +141,7 @@ def assign_data(run: Run, frame: Frame, owner: Tensor, value: Value, node: ast.A
         # It lies where the new tensor lies, which need not be where its views and those who kept it still are.
         owner.shape, owner.strides, owner.offset = given.shape, given.strides, None
         owner.contiguous, owner.expanded = given.contiguous, given.expanded
+        owner.dtype, owner.device = given.dtype, given.device
     if isinstance(given, Tensor) and given.inference is not owner.inference:
         # It then is partly the one, partly the other: `is_inference()` follows the new tensor, its counter does not.
         owner.inference = None
@@ -175,7 +176,7 @@ def _set_requires(owner: Tensor, value: Value) -> None:
     owner.requires_grad = flag if owner.dtype not in machine.NOT_DIFFERENTIABLE else False
     if flag is False and owner.leaf is not True:
         owner.node, owner.leaf = None, True
-    elif owner.leaf is None:
+    elif owner.leaf is None and owner.node is None:
         owner.leaf = True
     if not owner.view_sure and owner.base is not None and owner.base.requires_grad is False:
         # It may be that tensor itself.
@@ -222,6 +223,9 @@ def _detach(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) ->
 
 
 def _detach_(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    if run.modes.inference and not owner.inference:
+        # What would cut it off is code of autograd, which does not run then.
+        return owner
     owner.node, owner.requires_grad, owner.leaf = None, False, True
     if owner.grad_owner is not None:
         run.cleared.add(owner.grad_owner.number)
@@ -322,9 +326,16 @@ def _hook(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> V
 
 
 def _resize(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
-    """Another size in the same memory; torch refuses it on what requires grad."""
-    machine.write(run, owner, call.place, call.name, checked=False)
-    owner.shape = owner.strides = None
+    """Another size in the same memory; torch refuses it on what requires grad. The same size is no write."""
+    given = call.get(0, "sizes", call.kwargs.get("other"))
+    if isinstance(given, int):
+        given = TupleV(tuple(call.args))
+    asked = given.shape if isinstance(given, Tensor) else layout.sizes_of(given)
+    if asked is not None and None not in asked and asked == owner.shape:
+        return owner
+    sure = asked is not None and owner.shape is not None and None not in (*asked, *owner.shape)
+    machine.write(run, owner, call.place, call.name, checked=False, certain=sure)
+    owner.shape, owner.strides = asked, None
     return owner
 
 
@@ -372,6 +383,8 @@ def _to(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Val
         elif isinstance(value, float):
             # Taken for a tensor to be like: one of a Python number.
             values["dtype"] = TorchName("torch.float64")
+        elif isinstance(value, (str, TorchName)) and name == "type":
+            values["dtype"] = shapes.of_type(value if isinstance(value, str) else value.path)
         elif isinstance(value, (str, Sym, int)):
             values["device"] = value
     if name == "cuda":
@@ -388,13 +401,19 @@ def _to(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Val
     same = both(same, layout.said_to_lie_as(owner, values["memory_format"]))
     if same is True and copies is False:
         return owner
+    dtype = shapes.dtype_of(values.get("dtype")) or shapes.cast_target(name)
+    other = values.get("other")
+    if isinstance(other, Tensor):
+        dtype = other.dtype
+    elif dtype is None and values.get("dtype") is None:
+        dtype = owner.dtype
     made: Tensor
     if same is None and copies is False:
         made = machine.make_view(run, owner, name, call.place, sure=False)
         made.contiguous = owner.contiguous
     else:
         made = run.tensor(call.place)
-        needs = machine.requires(run, (owner,))
+        needs = machine.requires(run, (owner,)) if dtype not in machine.NOT_DIFFERENTIABLE else False
         if needs is not False:
             made.node = machine.record(run, name, call.place, (owner,), certain=needs is True)
             made.requires_grad, made.leaf = needs, False if needs else None
@@ -406,7 +425,7 @@ def _to(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Val
         made.strides, made.expanded = None, None if made.base is not None else False
     made.sure = owner.sure
     made.source = owner.source
-    made.dtype = shapes.dtype_of(values.get("dtype")) or shapes.cast_target(name) or owner.dtype
+    made.dtype = dtype
     made.device = _target_device(run, values, owner)
     return made
 

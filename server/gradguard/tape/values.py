@@ -236,7 +236,8 @@ class ContextV:
     """A context manager the engine knows: a grad mode, or one without effect."""
 
     mode: str
-    """`no_grad`, `enable_grad`, `inference_mode`, `set_grad`, `autocast`, `saved_hooks`, or empty."""
+    """`no_grad`, `enable_grad`, `inference_mode`, `set_grad`, `autocast`, `saved_hooks`, `version`, or empty; of a block that waits for an
+    error `expects` where it may be torch's, else `awaits`."""
     flag: Value = True
     value: Value = None
     saved: Value = None

@@ -7,6 +7,7 @@ import ast
 from gradguard.tape import reads, tensors, torchcalls
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor, is_number
+from gradguard.tape.contexts import ENTERING, switched
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.lending import lend
@@ -55,6 +56,8 @@ _CONTEXTS = {
     "torch.amp.autocast": "autocast",
     "torch.cuda.amp.autocast": "autocast",
     "torch.cpu.amp.autocast": "autocast",
+    "torch.autograd._unsafe_preserve_version_counter": "version",
+    "torch.autograd.graph.allow_mutation_on_saved_tensors": "saved_hooks",
     "torch.autograd.graph.saved_tensors_hooks": "saved_hooks",
     "torch.autograd.graph.save_on_cpu": "saved_hooks",
 }
@@ -62,7 +65,7 @@ _CONTEXTS = {
 
 def call(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
     """Call a torch name by what the op table knows of it."""
-    mode = _CONTEXTS.get(path)
+    mode = _CONTEXTS.get(path.replace(".grad_mode.", "."))
     if mode is not None:
         return _context(run, frame, mode, call, node)
     if optim.is_optimizer(path):
@@ -161,7 +164,20 @@ def _context(run: Run, frame: Frame, mode: str, call: Call, node: ast.AST) -> Va
         return first
     if mode == "autocast":
         first = call.kwargs.get("enabled", True)
-    return ContextV(mode, first, place=run.place(frame, node))
+    made = ContextV(mode, first, place=run.place(frame, node))
+    if mode == "set_grad":
+        # It acts when it is made; as a context manager it only goes back.
+        made.saved, run.modes = run.modes, switched(run.modes, made)
+        run.notes["set_grad"] = run.modes
+        inside = run.functions[-1].name if run.functions else ""
+        goes_back = inside in ENTERING or isinstance(run.statement, _GO_BACK)
+        if made.saved.grad is not run.modes.grad and not goes_back:
+            run.lasts(call.place)
+    return made
+
+
+_GO_BACK = (ast.With, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+"""Statements that leave the grad mode as they found it, whatever sets it in their first line."""
 
 
 def _unbound(run: Run, frame: Frame, name: str, call: Call, node: ast.AST) -> Value:
@@ -226,6 +242,16 @@ def _compile(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 def _functional(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """torch.func has levels of its own; what it returns is fresh and nothing inside is certain."""
     return NativeV(lambda run, frame, call, node: run.fresh(), "func")
+
+
+@torch_function("torch.utils.swap_tensors")
+def _swapped(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    """Each is the other from here on, also to those who hold it: what was known of either is not followed."""
+    lend(run, call.args)
+    for tensor in tensors_in(TupleV(tuple(call.args))):
+        tensor.requires_grad = tensor.leaf = tensor.inference = None
+        tensor.alias_sure = tensor.sure = False
+    return None
 
 
 @torch_function("torch.is_grad_enabled")
