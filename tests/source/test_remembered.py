@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.source.blocks import remembered
+from gradguard.source.blocks import gathered
 from gradguard.source.text import Source
 
 TEXT = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"
@@ -18,10 +18,10 @@ def test_only_the_edited_statement_is_asked_again() -> None:
         return asked[-1]
 
     before = Source("program.py", TEXT, Source("program.py", ""))
-    assert list(remembered(before.tree, "_gradguard_test", ask)) == asked
+    assert gathered(before.tree, "_gradguard_test", ask, list) == asked
     assert len(asked) == 2
     after = Source("program.py", TEXT.replace("return 2", "return 3"), before)
-    assert list(remembered(after.tree, "_gradguard_test", ask)) == [
+    assert gathered(after.tree, "_gradguard_test", ask, list) == [
         "def f():\n    return 1",
         "def g():\n    return 3",
     ]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from gradguard.rules.blocks import function_around
 from gradguard.rules.model import Context
-from gradguard.source.blocks import remembered
+from gradguard.source.blocks import gathered
+from gradguard.source.text import Source
 from gradguard.tape.domain import Place
 
 _TESTED = frozenset({"requires_grad", "is_leaf", "is_grad_enabled", "is_inference_mode_enabled"})
@@ -61,10 +63,13 @@ def pads(context: Context) -> bool:
 
 def _any(context: Context, name: str, ask: Callable[[ast.stmt], bool], words: Iterable[str]) -> bool:
     """Whether some statement answers yes; none does in a text that has none of the words."""
+
+    def answered(source: Source, answers: Iterable[bool]) -> bool:
+        return any(word in source.text for word in words) and any(answers)
+
     return any(
-        any(remembered(source.tree, name, ask))
+        gathered(source.tree, name, ask, partial(answered, source))
         for source in context.analysis.sources.values()
-        if any(word in source.text for word in words)
     )
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from itertools import chain
 
 from gradguard.findings import Applicability, FixPlan, spans_text
 from gradguard.rules.model import Context
-from gradguard.source.blocks import around, kept, remembered
+from gradguard.source.blocks import around, by_name, gathered, kept
 from gradguard.source.loops import alone
 from gradguard.tape.domain import Place
 
@@ -46,19 +45,21 @@ def may_be_plain(context: Context, node: ast.expr, place: Place) -> bool:
     if scope is not None:
         bound = kept(scope, "_gradguard_bound", _bound)
     else:
-        bound = list(chain.from_iterable(remembered(tree, "_gradguard_bound", _bound)))
-    return any(name == node.id and _gives_plain(tree, value) for name, value in bound)
+        bound = gathered(tree, "_gradguard_bound", _bound, by_name)
+    return any(_gives_plain(tree, value) for value in bound.get(node.id, ()))
 
 
-def _bound(scope: ast.AST) -> list[tuple[str, ast.expr]]:
-    """Each name that is bound, with what it is bound to."""
-    found: list[tuple[str, ast.expr]] = []
+def _bound(scope: ast.AST) -> dict[str, list[ast.expr]]:
+    """What each name is bound to."""
+    found: dict[str, list[ast.expr]] = {}
     for part in ast.walk(scope):
+        pairs: list[tuple[str, ast.expr]] = []
         if isinstance(part, ast.Assign):
-            for target in part.targets:
-                found += _pairs(target, part.value)
+            pairs = [pair for target in part.targets for pair in _pairs(target, part.value)]
         elif isinstance(part, (ast.AnnAssign, ast.NamedExpr)) and part.value is not None:
-            found += _pairs(part.target, part.value)
+            pairs = [*_pairs(part.target, part.value)]
+        for name, value in pairs:
+            found.setdefault(name, []).append(value)
     return found
 
 
@@ -85,7 +86,9 @@ def _gives_plain(tree: ast.Module, value: ast.expr, depth: int = 0) -> bool:
         return True
     if name in ("get", "pop", "getattr", "setdefault") and len(value.args) > 1:
         return _gives_plain(tree, value.args[-1], depth)
-    returned = _returned(tree, name) if depth < MAX_CALLS else ()
+    if depth == MAX_CALLS:
+        return False
+    returned = gathered(tree, "_gradguard_returned", _returns, by_name).get(name, ())
     return any(one is None or _gives_plain(tree, one, depth + 1) for one in returned)
 
 
@@ -94,13 +97,8 @@ MAX_CALLS = 3
 """Functions that are looked into, one called by the other."""
 
 
-def _returned(tree: ast.Module, name: str) -> Iterator[ast.expr | None]:
-    """What the functions of a file return that have this name."""
-    for returned in remembered(tree, "_gradguard_returned", _returns):
-        yield from returned.get(name, ())
-
-
 def _returns(statement: ast.stmt) -> dict[str, list[ast.expr | None]]:
+    """What the functions in a statement return, by their names."""
     found: dict[str, list[ast.expr | None]] = {}
     for node in ast.walk(statement):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):

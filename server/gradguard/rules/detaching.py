@@ -8,7 +8,7 @@ from gradguard.findings import Applicability, FixPlan, spans_text
 from gradguard.rules.asking import asks, differentiated_again, keeper
 from gradguard.rules.blocks import may_be_plain, settled
 from gradguard.rules.model import Context
-from gradguard.source.blocks import remembered
+from gradguard.source.blocks import gathered, union
 from gradguard.tape.domain import Place
 from gradguard.tape.events import GraphKept
 
@@ -68,7 +68,7 @@ def _identified(context: Context, event: GraphKept) -> bool:
     kept = keeper(event.statement)
     names = {event.text, ast.unparse(kept) if kept is not None else ""}
     tree = context.analysis.sources[event.place.path].tree
-    return any(not names.isdisjoint(found) for found in remembered(tree, "_gradguard_identified", _compared))
+    return not names.isdisjoint(gathered(tree, "_gradguard_identified", _compared, union))
 
 
 def _compared(statement: ast.stmt) -> frozenset[str]:

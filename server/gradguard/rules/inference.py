@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from gradguard.rules.blocks import function_around
-from gradguard.source.blocks import around, remembered
+from gradguard.source.blocks import around, gathered, union
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LATER = (ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Lambda, ast.ClassDef)
@@ -62,21 +63,15 @@ def stays_inside(trees: list[ast.Module], tree: ast.Module, chosen: ast.stmt) ->
 
 def _puts_away(trees: list[ast.Module], chosen: ast.stmt) -> bool:
     """Whether a function that may run there, by its name, puts away what may be a tensor."""
-    functions: dict[str, list[_Puts]] = {}
-    hooks: set[str] = set()
-    for tree in trees:
-        for found in remembered(tree, "_gradguard_puts", _functions):
-            for name, puts in found:
-                functions.setdefault(name, []).append(puts)
-                hooks |= puts.hooks
-    waiting = [*_UNNAMED, *hooks, *_called(chosen)]
+    files = [gathered(tree, "_gradguard_puts", _functions, _by_name) for tree in trees]
+    waiting = [*_UNNAMED, *(hook for file in files for hook in file.hooks), *_called(chosen)]
     seen: set[str] = set()
     while waiting:
         name = waiting.pop()
         if name in seen:
             continue
         seen.add(name)
-        for puts in functions.get(name, ()):
+        for puts in (each for file in files for each in file.functions.get(name, ())):
             if puts.away:
                 return True
             waiting += puts.calls
@@ -94,6 +89,20 @@ class _Puts(NamedTuple):
     away: bool
     calls: frozenset[str]
     hooks: frozenset[str]
+
+
+class _File(NamedTuple):
+    """The functions of a file by name, and what any of them registers as hooks."""
+
+    functions: dict[str, list[_Puts]]
+    hooks: frozenset[str]
+
+
+def _by_name(found: Iterable[list[tuple[str, _Puts]]]) -> _File:
+    functions: dict[str, list[_Puts]] = {}
+    for name, puts in chain.from_iterable(found):
+        functions.setdefault(name, []).append(puts)
+    return _File(functions, union(puts.hooks for each in functions.values() for puts in each))
 
 
 def _functions(statement: ast.stmt) -> list[tuple[str, _Puts]]:

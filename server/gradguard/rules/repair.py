@@ -10,14 +10,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from itertools import chain
 
 from gradguard.findings import Applicability, FixPlan, spans_text
 from gradguard.ops import table
 from gradguard.rules.asking import reads_flags, sees_ops
 from gradguard.rules.blocks import after, function_around, may_be_plain
 from gradguard.rules.model import Context, quoted
-from gradguard.source.blocks import around, remembered
+from gradguard.source.blocks import around, gathered, union
 from gradguard.source.loops import fills_rows
 from gradguard.tape.domain import Place
 from gradguard.tape.events import SavedTensorMutated, WriteFact
@@ -92,7 +91,7 @@ def _lies_otherwise(context: Context, place: Place, name: str, sharing: Sharing)
     asked = _LIE if "view" in sharing.reasons else frozenset({"_version"})
     tree = context.analysis.sources[place.path].tree
     questions = {(attribute, name) for attribute in asked}
-    return any(not questions.isdisjoint(found) for found in remembered(tree, "_gradguard_lies", _questions))
+    return not questions.isdisjoint(gathered(tree, "_gradguard_lies", _questions, union))
 
 
 def _questions(statement: ast.stmt) -> frozenset[tuple[str, str]]:
@@ -312,19 +311,19 @@ def saved_cloned(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
 def _shows_its_text(context: Context, place: Place, node: ast.AST) -> bool:
     """Whether an expression stands in `f"{...=}"`, which shows how it is written, or may."""
     tree = context.analysis.sources[place.path].tree
-    shown = chain.from_iterable(remembered(tree, "_gradguard_shown", _shown))
-    return any(part is node for value in shown for part in ast.walk(value))
+    return node in gathered(tree, "_gradguard_shown", _shown, union)
 
 
-def _shown(statement: ast.stmt) -> list[ast.expr]:
+def _shown(statement: ast.stmt) -> frozenset[ast.AST]:
     """What stands in a text behind an equals sign."""
-    return [
-        value
+    return frozenset(
+        part
         for text in ast.walk(statement)
         if isinstance(text, ast.JoinedStr)
         for before, value in zip(text.values, text.values[1:])
         if isinstance(before, ast.Constant) and str(before.value).rstrip().endswith("=")
-    ]
+        for part in ast.walk(value)
+    )
 
 
 def clonable(context: Context, event: SavedTensorMutated) -> ast.expr | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import TypeVar
 
 Block = list[ast.stmt]
 T = TypeVar("T")
+R = TypeVar("R")
 N = TypeVar("N", bound=ast.AST)
 
 
@@ -20,12 +22,29 @@ def kept(node: N, name: str, ask: Callable[[N], T]) -> T:
     return found
 
 
-def remembered(tree: ast.Module, name: str, ask: Callable[[ast.stmt], T]) -> Iterator[T]:
-    """What a question finds in each statement at the top level, kept on it as `name`.
+def gathered(
+    tree: ast.Module, name: str, ask: Callable[[ast.stmt], T], join: Callable[[Iterable[T]], R]
+) -> R:
+    """What a question finds in each statement at the top level, joined; kept as `name` on statements and tree.
 
-    Statements outlive edits of others, so that after a keystroke one of them is asked anew and not the file.
+    Statements outlive edits of others, so that after a keystroke one of them is asked anew and not the file. A tree
+    lasts until the next edit, so that its findings join the answers once and not each of them.
     """
-    return (kept(statement, name, ask) for statement in tree.body)
+    return kept(tree, name, lambda whole: join(kept(statement, name, ask) for statement in whole.body))
+
+
+def union(sets: Iterable[frozenset[T]]) -> frozenset[T]:
+    """What any of the sets has."""
+    return frozenset(chain.from_iterable(sets))
+
+
+def by_name(lists: Iterable[Mapping[str, list[T]]]) -> dict[str, list[T]]:
+    """What the mappings have under each name, in their order."""
+    found: dict[str, list[T]] = {}
+    for each in lists:
+        for name, values in each.items():
+            found.setdefault(name, []).extend(values)
+    return found
 
 
 def blocks(node: ast.AST) -> Iterator[Block]:
