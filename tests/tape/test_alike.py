@@ -92,7 +92,7 @@ def test_silent_makers_share_a_budget() -> None:
     ]
     assert len(records) == 40
     assert records[0].steps > COSTLY
-    assert [one.budget for one in records[-3:]] == [COSTLY] * 3
+    assert [one.budget.whole for one in records[-3:]] == [COSTLY] * 3
     assert sum(one.steps for one in records) < TOGETHER + 40 * COSTLY
     stopped = "stopped early: this code needs more steps than the budget allows"
     assert messages(net + kinds).count(stopped) >= 3

@@ -10,12 +10,23 @@ from __future__ import annotations
 import ast
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gradguard.findings import Limit, Span
 from gradguard.ops.table import Table
 from gradguard.source.text import Source
-from gradguard.tape import alike, attributes, backward, covered, lifetime, merging, receivers, reuse, symbolic
+from gradguard.tape import (
+    alike,
+    attributes,
+    backward,
+    covered,
+    lifetime,
+    merging,
+    receivers,
+    reuse,
+    symbolic,
+    toplevel,
+)
 from gradguard.tape.binding import Call
 from gradguard.tape.calls import call_function
 from gradguard.tape.devices import named_devices
@@ -28,6 +39,7 @@ from gradguard.tape.frame import Frame, Globals, Namespace
 from gradguard.tape.holders import NOBODY, Sharing
 from gradguard.tape.lib import autograd, torchlib
 from gradguard.tape.path import (
+    IMPORT_STEPS,
     MAX_FUNCTION_STEPS,
     MAX_PATHS,
     MAX_STEPS,
@@ -37,7 +49,9 @@ from gradguard.tape.path import (
     PyRaise,
 )
 from gradguard.tape.receivers import Made
+from gradguard.tape.record import Record
 from gradguard.tape.run import Files, Run
+from gradguard.tape.shares import OP_STEPS, Budget, Shares
 from gradguard.tape.snapshot import Snapshot
 from gradguard.tape.statements import execute_block
 from gradguard.tape.values import ClassV, DictV, FunctionV, Instance, ListV, Sym, TupleV, Value
@@ -79,31 +93,6 @@ class Analysis:
     def span(self, place: Place) -> Span:
         """Where a place is, in code points from 1."""
         return self.sources[place.path].span(place.node)
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What one entry gave, and what it was made from: the answer stands while these nodes stand."""
-
-    events: tuple[Event, ...]
-    limits: tuple[Limit, ...]
-    entered: frozenset[ast.AST]
-    devices: frozenset[str]
-    sharing: dict[ast.AST, Sharing]
-    needed: frozenset[ast.AST] = frozenset()
-    read: frozenset[str] = frozenset()
-    """Globals of the file whose values it asked for."""
-    steps: int = 0
-    """What it took."""
-    budget: int = 0
-    """What it might have taken."""
-    facts: Facts | None = None
-    quiet: bool = False
-    """No path of it put anything on the tape or showed anything."""
-    gone: frozenset[covered.Way] = covered.NO_WAYS
-    taken: frozenset[covered.Way] = covered.NO_WAYS
-    spared: frozenset[covered.Way] = covered.NO_WAYS
-    """See `covered.Choice`."""
 
 
 @dataclass(slots=True)
@@ -159,6 +148,8 @@ class Work:
     """Modules that were loaded and are not in the snapshot yet."""
     objects: dict[str, Made | None] = field(default_factory=dict)
     """By class: the object that its methods share, None where each path makes one."""
+    made: dict[str, int] = field(default_factory=dict)
+    """What it took to make it once, or to see that each path may make one."""
     ways: covered.Ways = field(default_factory=covered.Ways)
 
     def resolve(self, module: str, level: int, from_path: str) -> str | None:
@@ -195,9 +186,9 @@ def analyse(
     very same nodes, as `Source` keeps them) are taken from it. The answer is that of a run without it.
     noting: note what was so at each place, see `Analysis.facts`.
     """
-    work = Work(source, table, files, {source.path: source}, noting, defines=only_defines(source))
+    work = Work(source, table, files, {source.path: source}, noting, defines=toplevel.only_defines(source))
     whole = reuse.surroundings(source.tree.body)
-    around = reuse.surroundings([statement for statement in source.tree.body if _defines(statement)])
+    around = reuse.surroundings([statement for statement in source.tree.body if toplevel.defines(statement)])
     present = reuse.functions_of(source.tree)
     bodies = reuse.bodies(source.tree.body)
     same = previous is not None and not reuse.exchanged(previous.bodies, bodies, present)
@@ -214,7 +205,7 @@ def analyse(
                 old = {key: record for key, record in old.items() if key == "script"}
     records: dict[object, Record] = {}
 
-    def take(key: object, node: ast.AST, body: Callable[[Run], None], budget: int) -> Record:
+    def take(key: object, node: ast.AST, body: Callable[[Run], None], budget: Budget) -> Record:
         known = old.get(key)
         if known is not None and not (known.entered <= present and (known.facts is not None or not noting)):
             known = None
@@ -222,7 +213,7 @@ def analyse(
             known = known if previous is not None and same and previous.whole == whole else None
         elif known is not None and compared is not None and not compared.stands(known.read):
             known = None
-        if known is not None and not (known.budget == budget and work.ways.stand(known.taken, known.spared)):
+        if known is not None and not (known.holds_for(budget) and work.ways.stand(known.taken, known.spared)):
             known = None
         if known is None:
             known = _explore(work, body, node, budget)
@@ -231,23 +222,45 @@ def analyse(
         return known
 
     # A script's loops and calls are its own; a function that nobody calls is one of many in its file.
-    entered = set(take("script", source.tree, lambda run: run_script(run, work), MAX_STEPS).entered)
+    entered = set(
+        take("script", source.tree, lambda run: run_script(run, work), Budget.own(MAX_STEPS)).entered
+    )
     shapes = alike.Shapes()
-    left_out: list[Limit] = []
-    for name, owner, node in functions_in(source.tree):
-        if node in entered or node in records or is_stub(node):
+    told: list[tuple[ast.AST, str]] = []
+    if records["script"].stopped:
+        told.append((source.tree, STOPPED.format("this code")))
+    cut: set[object] = set()
+    functions = toplevel.functions_in(source.tree)
+    shares = Shares(source.text.count("\n"), (node for *_, node in functions), records["script"].cost)
+    for name, owner, node in functions:
+        share = shares.following()
+        if node in entered or node in records:
             continue
         why = shapes.left_out(node, owner)
         if why:
-            left_out.append(_limit(work, node, f"left out: {why}"))
+            told.append((node, f"left out: {why}"))
             continue
-        budget = shapes.allowed(node, owner, MAX_FUNCTION_STEPS)
-        record = take(node, node, function_entry(work, name, owner), budget)
+        own = Budget.own(shapes.allowed(node, owner, MAX_FUNCTION_STEPS))
+        record = take(node, node, function_entry(work, name, owner), own.within(share))
+        if record.stopped:
+            told.append((node, STOPPED.format("this code" if own.whole <= share.whole else "the file")))
+        if record.cut and share.tries < own.tries:
+            cut.add(node)
         shapes.ran(node, owner, record.steps, quiet=record.quiet)
+        shares.spend(record.cost, record.objects)
         entered |= record.entered
-    events = merging.unique(event for record in records.values() for event in record.events)
-    limits = dict.fromkeys(limit for record in records.values() for limit in record.limits)
-    limits.update(dict.fromkeys(left_out))
+    if cut:
+        told.append((source.tree, CUT.format(f"{len(cut)} functions" if len(cut) > 1 else "a function")))
+    # A way that was not tried may be one without the mistake.
+    events = merging.unique(
+        replace(event, certain=False) if event.certain and key in cut else event
+        for key, record in records.items()
+        for event in record.events
+    )
+    for key, record in records.items():
+        told += [(key if isinstance(key, ast.AST) else source.tree, message) for message in record.limits]
+        told += [(source.tree, message) for message in record.needs]
+    limits = dict.fromkeys(_limit(source, node, message) for node, message in told)
     sharing: dict[ast.AST, Sharing] = {}
     for record in records.values():
         for at, found in record.sharing.items():
@@ -277,15 +290,16 @@ def analyse(
     )
 
 
-def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, steps: int) -> Record:
+def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Budget) -> Record:
     """Run an entry along its paths and keep each event once, certain only if every surviving path has it."""
-    budget = [steps]
-    import_budget = [MAX_STEPS]
+    budget = [allowed.whole]
+    import_budget = [IMPORT_STEPS]
     queue: list[tuple[covered.Prefix, covered.Way | None]] = [((), None)]
     choice = work.ways.explore()
     all_quiet = makes = alike.makes(node)
     paths: list[merging.Path] = []
-    limits: dict[Limit, None] = {}
+    limits: dict[str, None] = {}
+    needs: dict[str, None] = {}
     entered: set[ast.AST] = set()
     devices: set[str] = set()
     sharing: dict[ast.AST, Sharing] = {}
@@ -294,12 +308,11 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, steps: int)
     notes = Notes() if work.noting else None
     script = node is work.file.tree
     numbers = SHARED_NUMBERS if script and work.defines else 0
+    objects: dict[str, int] = {}
+    ops = 0
+    stopped = False
 
-    def limit(message: str) -> None:
-        limits[_limit(work, node, message)] = None
-
-    # Another path is tried only while the half of the budget is left, so that it can be run to its end.
-    while queue and len(paths) < MAX_PATHS and (not paths or budget[0] > steps // 2):
+    while queue and len(paths) < MAX_PATHS and (not paths or allowed.whole - budget[0] < allowed.tries):
         prefix, way = queue.pop(0)
         if not choice.worth(way):
             continue
@@ -315,25 +328,25 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, steps: int)
         except PathEnd:
             lifetime.finish(run)
         except BudgetExceeded:
-            limit("stopped early: this code needs more steps than the budget allows")
+            stopped = True
             queue.clear()
         except RecursionError:
-            limit("stopped early: nested too deeply")
+            limits["stopped early: nested too deeply"] = None
         except Exception as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
-            limit(
-                f"not analysed: internal error {type(error).__name__} in {last.name}:{last.lineno}: {error}"
-            )
+            what = f"{type(error).__name__} in {last.name}:{last.lineno}: {error}"
+            limits[f"not analysed: internal error {what}"] = None
             if RERAISE:
                 raise
         if work.definitions is not None and work.definitions.used:
             changed = "functions_changed" in run.notes
             work.definitions.functions_changed = work.definitions.functions_changed or changed
             read |= work.definitions.variables.read
-        for message in run.limits:
-            limit(message)
+        needs.update(run.limits)
         entered |= run.entered
         devices |= run.devices
+        objects.update(run.objects)
+        ops += run.ops
         for at, found in run.sharing.items():
             sharing[at] = sharing.get(at, NOBODY) | found
         for recorded in run.nodes:
@@ -350,7 +363,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, steps: int)
             choice.went(oracle)
         if notes is not None:
             notes.path_ends(run.nodes)
-        if script and work.defines and survived and not (prefix or shows or limits):
+        if script and work.defines and survived and not (prefix or shows or needs):
             work.script, run.trace = run, None
         else:
             run.release()
@@ -359,16 +372,22 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, steps: int)
         queue += [(child, choice.flipped(oracle, child) if spare else None) for child in children]
         if len(paths) == 1:
             queue.sort(key=lambda waiting: len(waiting[0]))
+    steps = allowed.whole - max(budget[0], 0)
     return Record(
         tuple(event for event in merging.merged(paths) if not lifetime.used_elsewhere(event, needed)),
         tuple(limits),
+        tuple(needs),
         frozenset(entered),
         frozenset(devices),
         sharing,
         frozenset(needed),
         frozenset(read),
-        steps - max(budget[0], 0),
         steps,
+        allowed,
+        steps + ops * OP_STEPS,
+        objects,
+        stopped,
+        bool(queue) and len(paths) < MAX_PATHS,
         notes.facts if notes is not None else None,
         all_quiet,
         frozenset(choice.gone),
@@ -377,15 +396,18 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, steps: int)
     )
 
 
+STOPPED = "stopped early: {} needs more steps than the budget allows"
+CUT = "read in part: some ways through {} are not tried, the file needs more steps than the budget allows"
+
 RERAISE = False
 """Set by tests and tools that want an engine fault to surface."""
 
 
-def _limit(work: Work, node: ast.AST, message: str) -> Limit:
+def _limit(source: Source, node: ast.AST, message: str) -> Limit:
     body = getattr(node, "body", None)
     at = node if hasattr(node, "lineno") else (body[0] if body else None)
-    span = work.file.span(at) if at is not None else Span(1, 1, 1, 1)
-    return Limit(work.file.path, Span(span.line, span.column, span.line, span.column), message)
+    span = source.span(at) if at is not None else Span(1, 1, 1, 1)
+    return Limit(source.path, Span(span.line, span.column, span.line, span.column), message)
 
 
 def run_script(run: Run, work: Work) -> None:
@@ -424,7 +446,7 @@ def _definitions(run: Run, work: Work) -> Frame:
 def _define(work: Work) -> Definitions:
     run, work.script = work.script, None
     if run is not None:
-        run.import_budget = [MAX_STEPS]
+        run.import_budget = [IMPORT_STEPS]
         frame = run.frames[0]
     else:
         run = Run(
@@ -434,7 +456,7 @@ def _define(work: Work) -> Definitions:
             work,
             SHARED_NUMBERS,
             home=work.file.path,
-            import_budget=[MAX_STEPS],
+            import_budget=[IMPORT_STEPS],
         )
         try:
             frame = _run_definitions(run, work)
@@ -468,64 +490,10 @@ def _run_definitions(run: Run, work: Work) -> Frame:
     namespace = Namespace(work.file.path, "module", variables)
     frame = Frame(namespace, namespace.variables)
     run.frames.append(frame)
-    body = [s for s in work.file.tree.body if _defines(s)]
+    body = [s for s in work.file.tree.body if toplevel.defines(s)]
     for _ in execute_block(run, frame, body):
         pass
     return frame
-
-
-def only_defines(source: Source) -> bool:
-    """Whether a file does the same as a script as when it is imported."""
-    if source.errors or "__main__" in source.text:
-        # What does not parse may stand for a statement of the version before.
-        return False
-    return all(_defines(statement) or alike.says(statement) for statement in source.tree.body)
-
-
-def _defines(statement: ast.stmt) -> bool:
-    """Statements that a function may need: definitions, imports and plain constants."""
-    if isinstance(
-        statement,
-        (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Try, ast.If),
-    ):
-        return True
-    return isinstance(statement, (ast.Assign, ast.AnnAssign))
-
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def functions_in(tree: ast.Module) -> list[tuple[str, str, Function]]:
-    """(name, class, node) of each function and method, those that are called from outside first."""
-    found: list[tuple[str, str, Function]] = []
-    pending: list[tuple[str, list[ast.stmt]]] = [("", tree.body)]
-    while pending:
-        owner, body = pending.pop(0)
-        for statement in body:
-            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                found.append((statement.name, owner, statement))
-            elif isinstance(statement, ast.ClassDef) and not owner:
-                pending.append((statement.name, statement.body))
-            elif isinstance(statement, (ast.If, ast.Try)) and not owner:
-                pending.append((owner, [*statement.body, *statement.orelse]))
-    return sorted(found, key=lambda one: (one[0] in _LAST, one[0].startswith("_") and one[0] != "__call__"))
-
-
-_LAST = frozenset({"__init__", "__repr__", "__len__", "__str__", "extra_repr"})
-
-
-def is_stub(node: Function) -> bool:
-    """Whether a function does nothing or only raises, apart from its docstring."""
-    body = (
-        node.body[1:]
-        if isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
-        else node.body
-    )
-    return not body or all(
-        isinstance(s, (ast.Pass, ast.Raise))
-        or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
-        for s in body
-    )
 
 
 def function_entry(work: Work, name: str, owner: str) -> Callable[[Run], None]:

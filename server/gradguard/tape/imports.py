@@ -28,6 +28,8 @@ _BUILTINS = frozenset(dir(builtins))
 
 MAX_NESTED = 12
 """Modules that may be loading at once, each for the one before."""
+CHARACTERS_A_STEP = 25
+"""Text of a module that takes as long to parse as a step does."""
 MAX_STARS = 32
 """Modules that are looked through for a name that came with `*`."""
 
@@ -200,6 +202,7 @@ def _load(run: Run, namespace: Namespace) -> None:
     was_elsewhere, run.oracle.elsewhere = run.oracle.elsewhere, True
     was = run.go_back(namespace.order)
     try:
+        run.step(len(_text(run, namespace)) // CHARACTERS_A_STEP)
         _execute(run, namespace)
     except (PyRaise, PathEnd):
         pass

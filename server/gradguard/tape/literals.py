@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 
 from gradguard.tape.domain import Place
-from gradguard.tape.path import BudgetExceeded
 from gradguard.tape.run import Run
 from gradguard.tape.values import DictV, ListV, TupleV, Value, token
 
@@ -53,9 +52,7 @@ def _counted(node: Display) -> int:
 def value(run: Run, path: str, node: Display) -> Value:
     """The value of a display of constants in the file `path`; its first step was counted."""
     count = parts(node)
-    run.budget[0] -= min(count, FEW) - 1 + max(count - FEW, 0) // PARTS_A_STEP
-    if run.budget[0] < 0:
-        raise BudgetExceeded
+    run.step(min(count, FEW) - 1 + max(count - FEW, 0) // PARTS_A_STEP)
     return _made(path, node)
 
 

@@ -18,6 +18,8 @@ MAX_STEPS = 120_000
 """Evaluated tree nodes an entry may use over all of its paths."""
 MAX_FUNCTION_STEPS = 40_000
 """The same for a function that the file itself does not call."""
+IMPORT_STEPS = 180_000
+"""The same for the top levels of imported modules, all together, and for reading them."""
 MAX_PATHS = 12
 
 

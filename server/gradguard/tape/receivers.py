@@ -18,6 +18,7 @@ from gradguard.tape.calls import instantiate
 from gradguard.tape.domain import Place
 from gradguard.tape.path import MAX_FUNCTION_STEPS, BudgetExceeded, Oracle, PathEnd, PyRaise
 from gradguard.tape.run import Run
+from gradguard.tape.shares import OP_STEPS
 from gradguard.tape.values import ClassV, FunctionV, Instance, Value
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def receiver(run: Run, work: Work, frame: Frame, cls: ClassV, place: Place) -> V
         work.objects[cls.name] = _shared(work, frame, cls)
         work.definitions.variables.read |= asked
     made = work.objects[cls.name]
+    run.objects[cls.name] = work.made[cls.name]
     if made is None:
         return _construct(run, frame, cls, place)
     assert work.definitions is not None
@@ -81,6 +83,7 @@ def _shared(work: Work, frame: Frame, cls: ClassV) -> Made | None:
     except BudgetExceeded:
         run.limits[f"`{cls.name}` is made in part: that needs more steps than the budget allows"] = None
     made = None
+    work.made[cls.name] = MAX_FUNCTION_STEPS - max(budget[0], 0) + run.ops * OP_STEPS
     if MAX_FUNCTION_STEPS - budget[0] > MANY_STEPS:
         library.start_after(run)
         made = Made(

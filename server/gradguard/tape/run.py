@@ -165,6 +165,10 @@ class Run:
         self.step_site: Place | None = None
         self.optimizers: list[Instance] = []
         self.devices: set[str] = set()
+        self.ops = 0
+        """Operations on tensors."""
+        self.objects: dict[str, int] = {}
+        """What making the objects took that entries share, by class."""
         self.remembered: dict[Hashable, Value] = {}
         """What functions with a cache returned, by the function and its plain arguments."""
         self.notes: dict[str, Value] = {}
@@ -245,9 +249,9 @@ class Run:
         """Continue where `go_back` left off."""
         self._order, self._aside = was
 
-    def step(self, place: ast.AST) -> None:
-        """Count one unit of work. Raises BudgetExceeded at the end of the budget."""
-        self.budget[0] -= 1
+    def step(self, units: int = 1) -> None:
+        """Count work. Raises BudgetExceeded at the end of the budget."""
+        self.budget[0] -= units
         if self.budget[0] < 0:
             raise BudgetExceeded
 

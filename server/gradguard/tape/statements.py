@@ -45,7 +45,7 @@ def execute_block(run: Run, frame: Frame, body: list[ast.stmt]) -> Steps:
         handler = _HANDLERS.get(type(statement))
         if handler is None:
             continue
-        run.step(statement)
+        run.step()
         run.statement = statement
         steps = handler(run, frame, statement)
         if steps is not None:
