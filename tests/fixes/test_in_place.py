@@ -37,6 +37,10 @@ PROVEN = {
     "y = x + 1\ny = y.exp()": "y.exp_()",
     "y = x + 1\ny = torch.sigmoid(y)": "torch.sigmoid_(y)",
     "y = x * 2\ny = F.relu(y)": "y = F.relu(y, inplace=True)",
+    "n = torch.arange(3)\nn = n + 2\ny = x * n": "n += 2",
+    "n = torch.arange(3)\nn = n * torch.arange(3)\ny = x * n": "n *= torch.arange(3)",
+    "y = x - 0.5\ny = F.leaky_relu(y, 0.2)": "y = F.leaky_relu(y, 0.2, inplace=True)",
+    "y = x * 2\nkept = {1: x}\ny = y + 3": "y += 3",
     "y = x * 2\ny = y.clamp(0, 1)  # bounded": "y.clamp_(0, 1)  # bounded",
 }
 REFUSED = {
@@ -51,6 +55,22 @@ REFUSED = {
     "the result has another dtype": "y = x * 2\ny = y + torch.ones(3, dtype=torch.float64)",
     "it is expanded": "y = (x[0] * 2).expand(3, 3)\ny = y + 1",
     "the op gives another shape": "y = x * 2\ny = y.sum(0)",
+    "a dictionary has it as a key": "y = x * 2\nkept = {y: 1}\ny = y + 1\nprint(list(kept)[0].sum())",
+    "a key holds it": "y = x * 2\nkept = {}\nkept[(1, y)] = 1\ny = y + 1\nprint(list(kept)[0][1].sum())",
+    "hooks have what an op saved": "with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):\n"
+    "    y = x * 2\n    z = y * y\n    y = y + z\n    y.sum().backward()\ny = x * 3",
+    "a pullback has it": "y = x * 2\n_, pull = torch.func.vjp(torch.sin, y)\ny = y + 1\nprint(pull(torch.ones(3, 3))[0].sum())",
+    "its writes are counted": "y = x * 2\ny = y * 3\nprint(y._version)",
+    "integers become fractions": "n = torch.arange(3)\nn = n + 0.5\ny = x * n",
+    "integers are divided": "n = torch.arange(3)\nn = n / 2\ny = x * n",
+    "a function of integers gives fractions": "n = torch.arange(3)\nn = n.sqrt()\ny = x * n",
+    "integers times a name": "n, s = torch.arange(3), 0.5\nn = n * s\ny = x * n",
+    "truth values become integers": "n = torch.ones(3, dtype=torch.bool)\nn = n + 1\ny = x * n",
+    "small integers are summed up": "n = torch.ones(3, dtype=torch.int32)\nn = n.cumsum(0)\ny = x * n",
+    "fractions become complex": "n = torch.ones(3)\nn = n * 1j\ny = x * n.abs()",
+    "a negative slope": "y = x - 0.5\ny = F.leaky_relu(y, -0.5)",
+    "a slope that is not seen": "s = -0.5\ny = x - 0.5\ny = F.leaky_relu(y, negative_slope=s)",
+    "a negative scale": "y = x - 0.5\ny = F.elu(y, -0.5)",
     "it loses its history": "y = x * 2\nwith torch.no_grad():\n    y = y + 1\ny.requires_grad_()",
 }
 
@@ -63,6 +83,43 @@ def test_proven(body: str) -> None:
 @pytest.mark.parametrize("why", REFUSED)
 def test_refused(why: str) -> None:
     assert offered(program(REFUSED[why])) == []
+
+
+FLAG = """import torch
+from torch import nn
+
+x = torch.rand(3, 3, requires_grad=True)
+net = nn.Sequential(nn.Linear(3, 3), nn.{made})
+net(x).sum().backward()
+{line}
+"""
+FLAGS = {
+    "nobody asks": ("ReLU()", "print(x.grad.sum())", True),
+    "a slope": ("LeakyReLU(0.1)", "print(x.grad.sum())", True),
+    "it is asked for": ("ReLU()", "print(net[1].inplace)", False),
+    "it is asked for by name": ("ReLU()", "print(getattr(net[1], 'inplace'))", False),
+    "all is asked for": ("ReLU()", "print(vars(net[1]))", False),
+    "it is printed": ("ReLU()", "print(net)", False),
+    "a negative slope": ("LeakyReLU(-0.1)", "print(x.grad.sum())", False),
+    "a negative scale": ("CELU(alpha=-1.0)", "print(x.grad.sum())", False),
+}
+
+
+@pytest.mark.parametrize("why", FLAGS)
+def test_flags(why: str) -> None:
+    made, line, wanted = FLAGS[why]
+    plans = inplace.rewrites(Source("p.py", FLAG.format(made=made, line=line)), EVERYWHERE)
+    assert [plan.kind for plan in plans] == ["add-inplace"] * wanted
+
+
+def test_torch_shows_why_flags_are_left_alone() -> None:
+    programs = []
+    for made, line, _ in FLAGS.values():
+        text = FLAG.format(made=made, line=line)
+        flagged = made.replace(")", ", inplace=True)").replace("(, ", "(")
+        programs.append((text, text.replace(made, flagged), True))
+    answers = shared_pool().call("tests.fixes.judging:verdicts", timeout=120, programs=programs)
+    assert [bool(wrong) for wrong in answers] == [not wanted for *_, wanted in FLAGS.values()]
 
 
 def test_a_flag_that_is_given_is_left_alone() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from gradguard.check.workspace import EMPTY, Workspace
 from gradguard.findings import Applicability, FixPlan, Span
 from gradguard.ops import table
-from gradguard.rules import registry
+from gradguard.rules import asking, registry
 from gradguard.source.text import Source
 from gradguard.tape import Analysis, analyse
 from gradguard.tape.holders import NOBODY, Sharing
@@ -77,16 +77,69 @@ def proven(
     if after.limits or _codes(after) - _codes(before):
         return False
     found = _sharing(plan, changed, after)
-    if found is None or found.reasons - (UNSEEN if unseen else frozenset()):
+    if found is None or found.reasons - {"whole", "truth", "alone"} - (UNSEEN if unseen else frozenset()):
+        return False
+    if asking.sees_ops(before) or asking.reads_versions(before):
+        return False
+    if not all(_keeps_sign(call) for call in _calls(source, plan.span)):
         return False
     if plan.kind == "add-inplace":
-        return not found.slots
+        return not found.slots and not asking.reads_flags(before)
+    if not _keeps_dtype(plan, changed, found):
+        return False
     return any(
         isinstance(one, ast.Assign)
         and source.span(one) == plan.span
         and found.slots == {ast.unparse(one.targets[0])}
         for one in _at(source, plan.span.line)
     )
+
+
+_SLOPES = frozenset({"leaky_relu", "elu", "celu", "LeakyReLU", "ELU", "CELU"})
+"""Where a slope is negative, torch cannot tell from the result what the input was, and refuses the backward."""
+
+
+def _calls(source: Source, span: Span) -> Iterator[ast.Call]:
+    for node in _on_lines(source, span.line, span.end_line):
+        if isinstance(node, ast.Call) and _touches(source.span(node), span):
+            yield node
+
+
+def _keeps_sign(call: ast.Call) -> bool:
+    """Whether the slope of an activation is seen not to be negative, if it has one."""
+    if ast.unparse(call.func).rpartition(".")[2] not in _SLOPES:
+        return True
+    module = isinstance(call.func, ast.Attribute) and call.func.attr[:1].isupper()
+    given = [*call.args[0 if module else 1 :], *(each.value for each in call.keywords if each.arg != "input")]
+    return all(
+        isinstance(one, ast.Constant) and isinstance(one.value, (int, float)) and one.value >= 0
+        for one in given
+    )
+
+
+_KEEPING = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
+"""Operators that give integers for integers."""
+
+
+def _keeps_dtype(plan: FixPlan, changed: Source, found: Sharing) -> bool:
+    """Whether the new value has the dtype of the old one, which the write keeps, as far as numbers decide it."""
+    statement = next(
+        (
+            node
+            for node in _at(changed, plan.span.line)
+            if isinstance(node, (ast.AugAssign, ast.Assign, ast.Expr))
+        ),
+        None,
+    )
+    parts = list(ast.walk(statement)) if statement is not None else []
+    if any(isinstance(part, ast.Constant) and isinstance(part.value, complex) for part in parts):
+        return False
+    if "whole" not in found.reasons:
+        return True
+    if not isinstance(statement, ast.AugAssign) or not isinstance(statement.op, _KEEPING):
+        return False
+    whole = isinstance(statement.value, ast.Constant) and type(statement.value.value) is int
+    return "alone" not in found.reasons or (whole and "truth" not in found.reasons)
 
 
 def undone(source: Source, lines: range, workspace: Workspace = EMPTY, *, tensors: Iterable[str] = ()) -> str:

@@ -11,6 +11,7 @@ from gradguard.rules.blocks import function_around
 from gradguard.rules.model import Context
 from gradguard.source.blocks import gathered
 from gradguard.source.text import Source
+from gradguard.tape import Analysis
 from gradguard.tape.domain import Place
 
 _TESTED = frozenset({"requires_grad", "is_leaf", "is_grad_enabled", "is_inference_mode_enabled"})
@@ -21,55 +22,59 @@ _DIFFERENTIATES = frozenset({"backward", "grad"})
 
 def asks(context: Context) -> bool:
     """Whether any code goes another way where nothing is recorded, or hooks into what is."""
-    return _any(context, "_gradguard_asks", _asks, (*_TESTED, *_HOOKED, *_REFUSING))
+    return _any(context.analysis, "_gradguard_asks", _asks, (*_TESTED, *_HOOKED, *_REFUSING))
 
 
 def hooks(context: Context) -> bool:
     """Whether any code is run for each gradient that comes by, or computes one of its own."""
-    return _any(context, "_gradguard_hooks", _hooks, ("hook", "Function"))
+    return _any(context.analysis, "_gradguard_hooks", _hooks, ("hook", "Function"))
 
 
-def sees_ops(context: Context) -> bool:
+def sees_ops(analysis: Analysis) -> bool:
     """Whether any code of the program is told of each op by its name."""
-    return _any(context, "_gradguard_sees_ops", _overrides, ("__torch_",))
+    return _any(analysis, "_gradguard_sees_ops", _overrides, ("__torch_",))
 
 
-def reads_flags(context: Context) -> bool:
-    """Whether any code asks a module if it works in place."""
-    return _any(context, "_gradguard_flags", _reads_flags, ("inplace",))
+def reads_flags(analysis: Analysis) -> bool:
+    """Whether any code asks a module if it works in place, or for all that it holds."""
+    return _any(analysis, "_gradguard_flags", _reads_flags, ("inplace", "vars", "__dict__"))
+
+
+def reads_versions(analysis: Analysis) -> bool:
+    """Whether any code asks a tensor how often it was written."""
+    return _any(analysis, "_gradguard_versions", _reads_versions, ("_version",))
 
 
 def looks_into_graph(context: Context) -> bool:
     """Whether any code goes from node to node of a graph, or to what one has saved."""
-    return _any(context, "_gradguard_walks", _walks, _NODES)
+    return _any(context.analysis, "_gradguard_walks", _walks, _NODES)
 
 
 def second_order(context: Context) -> bool:
     """Whether any gradient is recorded to be differentiated itself."""
-    return _any(context, "_gradguard_second", _second, ("create_graph",))
+    return _any(context.analysis, "_gradguard_second", _second, ("create_graph",))
 
 
 def caches_weights(context: Context) -> bool:
     """Whether modules give out weights that they computed once, with the graph of that time."""
-    return _any(context, "_gradguard_weights", _caches_weights, ("cached",))
+    return _any(context.analysis, "_gradguard_weights", _caches_weights, ("cached",))
 
 
 def pads(context: Context) -> bool:
     """Whether a transformer encoder is given padding: where nothing is recorded it leaves the padded places out."""
-    return _any(context, "_gradguard_encoders", _makes_encoders, ("Transformer",)) and _any(
-        context, "_gradguard_pads", _pads, ("key_padding_mask",)
+    return _any(context.analysis, "_gradguard_encoders", _makes_encoders, ("Transformer",)) and _any(
+        context.analysis, "_gradguard_pads", _pads, ("key_padding_mask",)
     )
 
 
-def _any(context: Context, name: str, ask: Callable[[ast.stmt], bool], words: Iterable[str]) -> bool:
+def _any(analysis: Analysis, name: str, ask: Callable[[ast.stmt], bool], words: Iterable[str]) -> bool:
     """Whether some statement answers yes; none does in a text that has none of the words."""
 
     def answered(source: Source, answers: Iterable[bool]) -> bool:
         return any(word in source.text for word in words) and any(answers)
 
     return any(
-        gathered(source.tree, name, ask, partial(answered, source))
-        for source in context.analysis.sources.values()
+        gathered(source.tree, name, ask, partial(answered, source)) for source in analysis.sources.values()
     )
 
 
@@ -203,8 +208,21 @@ def _overrides(statement: ast.stmt) -> bool:
 
 
 def _reads_flags(statement: ast.stmt) -> bool:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            if node.attr in ("inplace", "__dict__"):
+                return True
+        elif (isinstance(node, ast.Constant) and node.value == "inplace") or (
+            isinstance(node, ast.Call) and ast.unparse(node.func) in ("vars", "builtins.vars") and node.args
+        ):
+            return True
+    return False
+
+
+def _reads_versions(statement: ast.stmt) -> bool:
     return any(
-        isinstance(node, ast.Attribute) and node.attr == "inplace" and isinstance(node.ctx, ast.Load)
+        (isinstance(node, ast.Attribute) and node.attr == "_version")
+        or (isinstance(node, ast.Constant) and node.value == "_version")
         for node in ast.walk(statement)
     )
 

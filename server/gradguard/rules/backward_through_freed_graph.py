@@ -7,6 +7,7 @@ import ast
 from gradguard.findings import Applicability, Finding, FixPlan, spans_text
 from gradguard.rules.asking import hooks
 from gradguard.rules.blocks import between, function_around
+from gradguard.rules.caught import caught
 from gradguard.rules.detaching import detached
 from gradguard.rules.model import ERROR, Context, Rule, quoted
 from gradguard.source.loops import alone
@@ -78,7 +79,7 @@ def _summed(context: Context, event: SecondBackward, tree: ast.Module) -> list[F
         return []
     span = context.analysis.span(event.second)
     second = spans_text(span)
-    together = not event.apart and not hooks(context)
+    together = not event.apart and not hooks(context) and not caught(context, event.second)
     return context.plan(
         "sum-backwards",
         "Sum both and go backward once",

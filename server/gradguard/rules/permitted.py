@@ -12,6 +12,7 @@ from dataclasses import replace
 from gradguard.findings import Applicability, FixPlan
 from gradguard.ops import table
 from gradguard.rules.asking import second_order
+from gradguard.rules.caught import caught
 from gradguard.rules.model import Context
 from gradguard.rules.repair import rewritten, written
 from gradguard.tape.domain import Place
@@ -78,7 +79,7 @@ def _under_no_grad(context: Context, event: RefusedWrite) -> list[FixPlan]:
         return []
     # A step along a gradient is not meant to be differentiated itself.
     step = any(_is_gradient(part) for part in ast.walk(statement)) and _only_updates(statement)
-    step = step and not second_order(context)
+    step = step and not second_order(context) and not caught(context, event.place)
     return context.plan(
         "no-grad",
         "Update it under `torch.no_grad()`",
@@ -139,6 +140,7 @@ def _own_memory(context: Context, event: RefusedWrite) -> list[FixPlan]:
     # Only elementwise ops are sure to be refused: `tril_` and its like write overlapping memory unasked.
     elementwise = event.write.kind == "augmented" or event.write.op in _ELEMENTWISE
     whole = event.certain and elementwise and not isinstance(written(event.write), ast.Subscript)
+    whole = whole and not caught(context, event.place)
     return context.plan(
         "clone",
         "Give it memory of its own: clone where it is expanded",

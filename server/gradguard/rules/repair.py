@@ -22,7 +22,22 @@ from gradguard.tape.domain import Place
 from gradguard.tape.events import SavedTensorMutated, WriteFact
 from gradguard.tape.holders import ELSEWHERE, NOBODY, Sharing
 
-HARMLESS = frozenset({"dtype", "untyped", "shape", "index", "mask", "value", "number", "layout", "view"})
+HARMLESS = frozenset(
+    {
+        "dtype",
+        "untyped",
+        "shape",
+        "index",
+        "mask",
+        "value",
+        "number",
+        "layout",
+        "view",
+        "whole",
+        "truth",
+        "alone",
+    }
+)
 """Reasons that do not matter to a new tensor, or only to how it is spelled."""
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -61,7 +76,9 @@ def rewritten(context: Context, write: WriteFact, *, known: bool = True) -> list
     # An operator binds what it wrote anew as it is.
     own = {"guarded"} if write.kind == "augmented" and name == spelled[0] else set()
     safe = sharing.slots <= {name} and sharing.reasons <= HARMLESS | own and not context.analysis.limits
-    safe = safe and not sees_ops(context) and not _lies_otherwise(context, write.place, name, sharing)
+    safe = (
+        safe and not sees_ops(context.analysis) and not _lies_otherwise(context, write.place, name, sharing)
+    )
     applicability = Applicability.SAFE if safe else Applicability.UNSAFE
     if not name and isinstance(node, ast.Call) and not _says_it_writes(node):
         return []  # a function that writes what it is given cannot be made to give a new tensor here
@@ -173,7 +190,7 @@ def without_flag(context: Context, write: WriteFact) -> list[FixPlan]:
     sharing = [context.analysis.sharing.get(maker.node, NOBODY) for maker in makers.values()]
     safe = (
         not context.analysis.limits
-        and not reads_flags(context)
+        and not reads_flags(context.analysis)
         and all(not each.slots and each.reasons <= {*HARMLESS, "argument"} for each in sharing)
     )
     also = spans_text(*others)
@@ -303,7 +320,7 @@ def saved_cloned(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
     sharing = context.analysis.sharing
     reread = any("reread" in sharing.get(place.node, NOBODY).reasons for place in places.values())
     told = any(_shows_its_text(context, place, node) for node, place in places.items())
-    unlike = reread or told or sees_ops(context)
+    unlike = reread or told or sees_ops(context.analysis)
     safe = Applicability.UNSAFE if unlike else Applicability.SAFE
     return context.plan("clone", title, safe, node, places[node], **({"also": also} if also else {}))
 

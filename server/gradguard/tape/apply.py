@@ -318,6 +318,9 @@ _ARITHMETIC = frozenset({
 
 def _save(run: Run, node: Node, form: Form, planned: Plan, bound: Bound) -> None:
     if run.modes.saved_hooks:
+        for saved in planned.saved_arguments:
+            for tensor in bound.tensors(saved.role):
+                tensor.memory.held = True  # the hooks have it, and count no writes
         return
     for saved in planned.saved_arguments:
         if by_element(saved.when):
@@ -392,6 +395,9 @@ def _save_results(
     run: Run, node: Node, form: Form, planned: Plan, bound: Bound, result: Value, place: Place
 ) -> None:
     if run.modes.saved_hooks:
+        for saved in planned.saved_results:
+            for tensor in _result_role(form, saved.role, result):
+                tensor.memory.held = True
         return
     for saved in planned.saved_results:
         kept = holds(run, saved.when, bound)

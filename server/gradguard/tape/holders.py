@@ -69,7 +69,8 @@ class Sharing:
     otherwise in memory than `x`. `view`: the tensor is a part of another. `overlap`: its elements may share
     memory, so that a write in place reaches one through another. `reread`: the op reads the written memory a
     second time, and may find there what it wrote. `refused`:
-    out of place the op refuses arguments that it takes in place. `shown`: the module's flag is printed."""
+    out of place the op refuses arguments that it takes in place. `whole`: its elements are integers or truth values;
+    `truth`: these; `alone`: no other tensor is an operand of such a one. `shown`: the module's flag is printed."""
 
     def __or__(self, other: Sharing) -> Sharing:
         return Sharing(self.slots | other.slots, self.reasons | other.reasons)
@@ -226,6 +227,10 @@ def sharing(run: Run, target: Tensor, operands: Iterable[Tensor]) -> Sharing:
     for one in held.values():
         reasons.update(_reasons(run, one))
     others = [one for one in operands if one is not target]
+    if target.dtype in _RANKS:
+        reasons.update({"whole"} if others else {"whole", "alone"})
+        if target.dtype == "bool":
+            reasons.add("truth")
     if run.modes.autocast or any(_promotes(target, one) for one in others):
         reasons.add("dtype")
     if any(one.dtype is None for one in (target, *others)):
@@ -440,6 +445,8 @@ def _parts(value: Value) -> Iterator[tuple[object, str, Value]]:
     elif isinstance(value, DictV):
         for key, one in value.items.values():
             yield key, "[]", one
+            if isinstance(key, (Tensor, TupleV)):
+                yield "", "^", key
     elif isinstance(value, Tensor):
         for name, one in (value.attributes or {}).items():
             yield name, ".", one

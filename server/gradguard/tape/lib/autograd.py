@@ -11,6 +11,7 @@ from gradguard.tape.coerce import as_tensor
 from gradguard.tape.domain import Tensor
 from gradguard.tape.events import FunctionMutation
 from gradguard.tape.frame import Frame
+from gradguard.tape.lending import lend
 from gradguard.tape.library import METHODS, torch_function
 from gradguard.tape.run import Modes, Run
 from gradguard.tape.truth import known_truth
@@ -175,6 +176,9 @@ def _function_result(
     node = machine.record(run, cls.name, call.place, inputs, certain=needs is True)
     kept = tensors_in(context.attributes.get("__saved__"))
     node.frees = bool(kept) if needs else None
+    for name, value in context.attributes.items():
+        for tensor in tensors_in(value) if not name.startswith("__") else ():
+            tensor.memory.held = True  # the backward reads it, and nobody counts its writes
     outputs = tensors_in(result)
     blocked = {t.number for t in tensors_in(context.attributes.get("__nondiff__"))}
     replaced: dict[int, Tensor] = {}
@@ -309,6 +313,13 @@ def _checkpoint_sequential(run: Run, frame: Frame, call: Call, node: ast.AST) ->
     "torch.autograd.functional.jacobian", "torch.autograd.functional.hessian", "torch.autograd.gradcheck"
 )
 def _functional(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    return run.fresh()
+
+
+@torch_function("torch.func.vjp", "torch.func.linearize")
+def _pulled_back(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    """What it gives back differentiates through the arguments whenever it is called."""
+    lend(run, (*call.args, *call.kwargs.values()))
     return run.fresh()
 
 

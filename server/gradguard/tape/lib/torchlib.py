@@ -238,7 +238,7 @@ def _compile(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return target
 
 
-@torch_function("torch.vmap", "torch.func.vmap", "torch.func.grad", "torch.func.jacrev", "torch.func.vjp", "torch.func.jvp", "torch.func.hessian", "torch.func.jacfwd", "torch.func.grad_and_value")  # fmt: skip
+@torch_function("torch.vmap", "torch.func.vmap", "torch.func.grad", "torch.func.jacrev", "torch.func.jvp", "torch.func.hessian", "torch.func.jacfwd", "torch.func.grad_and_value")  # fmt: skip
 def _functional(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """torch.func has levels of its own; what it returns is fresh and nothing inside is certain."""
     return NativeV(lambda run, frame, call, node: run.fresh(), "func")

@@ -1,0 +1,109 @@
+"""Where the program goes on after torch has raised: it then does without a repair what it would do otherwise with one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from gradguard.rules.model import Context
+from gradguard.source.blocks import around, remembered
+from gradguard.tape.domain import Place
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_ERRORS = frozenset({"RuntimeError", "Exception", "BaseException"})
+_CATCHING = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex"})
+_NEVER_NAMED = frozenset({"forward", "__call__", "__init__", "__getitem__", "__iter__", "__next__"})
+"""Methods that run without being named."""
+
+
+def caught(context: Context, place: Place) -> bool:
+    """Whether an error that a statement raises may be caught in its file, by what is seen of the names."""
+    tree = context.analysis.sources[place.path].tree
+    bodies = list(chain.from_iterable(remembered(tree, "_gradguard_catching", _catching)))
+    if any(remembered(tree, "_gradguard_forgiving", _forgives)):
+        bodies += chain.from_iterable(remembered(tree, "_gradguard_managed", _managed))
+    if not bodies:
+        return False
+    if any(part is place.node for body in bodies for one in body for part in ast.walk(one)):
+        return True
+    functions = [
+        one
+        for one in (block[index] for block, index in around(tree, place.node))
+        if isinstance(one, _FUNCTIONS)
+    ]
+    leading = _leading_to(tree, {one.name for one in functions})
+    return bool(leading & _NEVER_NAMED) or any(leading & set(_names(body)) for body in bodies)
+
+
+def _leading_to(tree: ast.Module, names: set[str]) -> set[str]:
+    """These functions, and those that name one of them, and so on."""
+    callers = (
+        [(node.name, set(_names(node.body))) for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]
+        if names
+        else []
+    )
+    before = -1
+    while len(names) > before:
+        before = len(names)
+        names |= {name for name, called in callers if called & names}
+    return names
+
+
+def _names(body: Sequence[ast.stmt]) -> Iterator[str]:
+    for part in chain.from_iterable(map(ast.walk, body)):
+        if isinstance(part, ast.Name):
+            yield part.id
+        elif isinstance(part, ast.Attribute):
+            yield part.attr
+
+
+def _catching(statement: ast.stmt) -> list[list[ast.stmt]]:
+    """Bodies behind which the program goes on when they raise what torch raises."""
+    found = []
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Try):
+            if any(_catches(handler) for handler in node.handlers):
+                found.append(node.body)
+        elif isinstance(node, (ast.With, ast.AsyncWith)) and any(map(_suppresses, node.items)):
+            found.append(node.body)
+    return found
+
+
+def _forgives(statement: ast.stmt) -> bool:
+    """Whether a manager of the program swallows errors: its `__exit__` says so, or its `yield` stands in a `try`."""
+    for node in ast.walk(statement):
+        if isinstance(node, _FUNCTIONS) and node.name in ("__exit__", "__aexit__"):
+            values = [part.value for part in ast.walk(node) if isinstance(part, ast.Return)]
+            if any(
+                value is not None and not (isinstance(value, ast.Constant) and not value.value)
+                for value in values
+            ):
+                return True
+        if isinstance(node, ast.Try) and any(map(_catches, node.handlers)):
+            if any(isinstance(part, ast.Yield) for one in node.body for part in ast.walk(one)):
+                return True
+    return False
+
+
+def _managed(statement: ast.stmt) -> list[list[ast.stmt]]:
+    """Bodies of managers that may be the program's own."""
+    return [
+        node.body
+        for node in ast.walk(statement)
+        if isinstance(node, (ast.With, ast.AsyncWith))
+        and not all(ast.unparse(item.context_expr).startswith("torch.") for item in node.items)
+    ]
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    names = {ast.unparse(kind).rpartition(".")[2] for kind in kinds if kind is not None}
+    # What is raised again is not caught.
+    return (not names or bool(names & _ERRORS)) and not isinstance(handler.body[-1], ast.Raise)
+
+
+def _suppresses(item: ast.withitem) -> bool:
+    """Whether a manager is named for what it catches."""
+    call = item.context_expr
+    return isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in _CATCHING
