@@ -226,6 +226,16 @@ def test_a_name_that_its_own_operand_binds(write: str) -> None:
     assert shared_pool().call("tests.fixes.judging:verdicts", timeout=300, programs=asked) == [[]]
 
 
+@pytest.mark.parametrize("write", ["zero_()", "fill_(1)", "eq_(1)"])
+def test_nothing_is_offered_for_a_value_that_has_no_name(write: str) -> None:
+    text = (
+        "import functools\nimport torch\n\n\n@functools.cache\ndef made():\n    return torch.ones(3)\n\n\n"
+        f"w = torch.rand(3, requires_grad=True)\ny = w * made()\nmade().{write}\ny.sum().backward()\n"
+    )
+    assert list(offered(text))
+    assert unmade(text) == []
+
+
 def test_nothing_is_offered_for_an_item_that_its_own_operand_binds() -> None:
     text = WALRUS.format(write="ys = [y]\nys[0] *= (y := ys.pop() * 2)")
     assert unmade(text) == []
@@ -236,6 +246,10 @@ UNSAFE = {
         "clone-before",
         "import torch\ny = torch.rand(3, 3, requires_grad=True) * 2\nu = y.unfold(0, 2, 1)\nw = (u * u).sum()\n"
         "u.data -= 0.1 * u.detach()\nw.backward()\nprint(u)\n",
+    ),
+    "a clone of the operand of a write whose elements overlap": (
+        "clone",
+        "import torch\nz = torch.rand(3, 3, requires_grad=True).exp().unfold(0, 2, 1)\nz /= z\nz.sum().backward()\n",
     ),
     "an op that reads what it writes": (
         "out-of-place",

@@ -8,7 +8,6 @@ from gradguard.findings import FixPlan
 from gradguard.fixes.edit import Edit
 from gradguard.fixes.region import Region
 from gradguard.fixes.syntax import argument, expression, text_of
-from gradguard.fixes.writes import UNLIKE
 from gradguard.ops import table
 from gradguard.source.text import Source
 
@@ -67,7 +66,7 @@ def _in_place(node: cst.Assign) -> cst.BaseSmallStatement | None:
     ops = table.load(None)
     if text_of(func.value) == name:
         base = func.attr.value
-        if base in UNLIKE or base.endswith("_") or ops.op(f"Tensor.{base}_") is None:
+        if base in table.UNLIKE or base.endswith("_") or ops.op(f"Tensor.{base}_") is None:
             return None
         made = value.with_changes(func=func.with_changes(attr=func.attr.with_changes(value=f"{base}_")))
         return cst.Expr(made)
@@ -78,7 +77,7 @@ def _in_place(node: cst.Assign) -> cst.BaseSmallStatement | None:
     if takes_flag and text_of(func.value) in ("F", "nn.functional", "torch.nn.functional"):
         return node.with_changes(value=flagged(value)) if argument(value, "inplace") is None else None
     if text_of(func.value) == "torch" and ops.op(f"torch.{func.attr.value}_") is not None:
-        if func.attr.value in UNLIKE:
+        if func.attr.value in table.UNLIKE:
             return None
         made = value.with_changes(func=func.with_changes(attr=cst.Name(f"{func.attr.value}_")))
         return cst.Expr(made)

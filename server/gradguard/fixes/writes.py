@@ -13,9 +13,6 @@ from gradguard.fixes.syntax import argument, expression, parenthesized, text_of,
 from gradguard.ops import table
 from gradguard.source.text import Source
 
-UNLIKE = frozenset({"bernoulli", "fill", "zero", "copy", "set", "resize", "eq", "ne", "lt", "le", "gt", "ge", "less", "less_equal", "greater", "greater_equal", "not_equal", "logical_and", "logical_or", "logical_not", "logical_xor", "floor_divide"})  # fmt: skip
-"""Methods whose form without the underscore is missing, draws otherwise, or gives another dtype."""
-
 _OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
     cst.AddAssign: cst.Add,
     cst.SubtractAssign: cst.Subtract,
@@ -185,7 +182,7 @@ def functional(call: cst.Call) -> cst.Call | None:
     if not last.value.endswith("_") or last.value.startswith("_"):
         return None
     base = last.value[:-1]
-    if base in UNLIKE or not isinstance(func, cst.Attribute) or not _known(base, func, call):
+    if base in table.UNLIKE or not isinstance(func, cst.Attribute) or not _known(base, func, call):
         return None
     made = func.with_changes(attr=last.with_changes(value=base))
     if isinstance(func.value, cst.Call) and _writes(func.value):

@@ -21,6 +21,9 @@ BASE_VERSION = "2.13"
 VERSIONS: tuple[str, ...] = ("2.13", "2.14")
 """Versions of torch that the data describes, oldest first."""
 
+UNLIKE = frozenset({"bernoulli", "fill", "zero", "copy", "set", "resize", "eq", "ne", "lt", "le", "gt", "ge", "less", "less_equal", "greater", "greater_equal", "not_equal", "logical_and", "logical_or", "logical_not", "logical_xor", "floor_divide"})  # fmt: skip
+"""Methods whose form without the underscore is missing, draws otherwise, or gives another dtype."""
+
 
 class Table:
     """What one version of torch does. Rows are immutable; lookups are cached."""

@@ -82,6 +82,8 @@ def rewritten(context: Context, write: WriteFact, *, known: bool = True) -> list
     applicability = Applicability.SAFE if safe else Applicability.UNSAFE
     if not name and isinstance(node, ast.Call) and not _says_it_writes(node):
         return []  # a function that writes what it is given cannot be made to give a new tensor here
+    if not name and write.op.rstrip("_") in table.UNLIKE:
+        return []  # nor can a value without a name be cloned first
     if write.kind in ("op", "augmented", "out") and (not name or name == spelled[0]):
         form = {"form": "clone"} if "dtype" in sharing.reasons else {}
         if form and may_be_plain(context, target, write.place):
@@ -318,7 +320,7 @@ def saved_cloned(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
     )
     # An op that finds in its operand what it has just written computes something else from a clone of it.
     sharing = context.analysis.sharing
-    reread = any("reread" in sharing.get(place.node, NOBODY).reasons for place in places.values())
+    reread = any(sharing.get(place.node, NOBODY).reasons & {"reread", "overlap"} for place in places.values())
     told = any(_shows_its_text(context, place, node) for node, place in places.items())
     unlike = reread or told or sees_ops(context.analysis)
     safe = Applicability.UNSAFE if unlike else Applicability.SAFE
