@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from gradguard.rules.model import Context
-from gradguard.source.blocks import around, remembered
+from gradguard.source.blocks import around, gathered
 from gradguard.tape.domain import Place
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -20,9 +20,9 @@ _NEVER_NAMED = frozenset({"forward", "__call__", "__init__", "__getitem__", "__i
 def caught(context: Context, place: Place) -> bool:
     """Whether an error that a statement raises may be caught in its file, by what is seen of the names."""
     tree = context.analysis.sources[place.path].tree
-    bodies = list(chain.from_iterable(remembered(tree, "_gradguard_catching", _catching)))
-    if any(remembered(tree, "_gradguard_forgiving", _forgives)):
-        bodies += chain.from_iterable(remembered(tree, "_gradguard_managed", _managed))
+    bodies = gathered(tree, "_gradguard_catching", _catching, _joined)
+    if gathered(tree, "_gradguard_forgiving", _forgives, any):
+        bodies = [*bodies, *gathered(tree, "_gradguard_managed", _managed, _joined)]
     if not bodies:
         return False
     if any(part is place.node for body in bodies for one in body for part in ast.walk(one)):
@@ -34,6 +34,10 @@ def caught(context: Context, place: Place) -> bool:
     ]
     leading = _leading_to(tree, {one.name for one in functions})
     return bool(leading & _NEVER_NAMED) or any(leading & set(_names(body)) for body in bodies)
+
+
+def _joined(found: Iterable[list[list[ast.stmt]]]) -> list[list[ast.stmt]]:
+    return list(chain.from_iterable(found))
 
 
 def _leading_to(tree: ast.Module, names: set[str]) -> set[str]:
