@@ -61,7 +61,6 @@ def caught(way: str, lines: tuple[str, str]) -> str:
         + {
             "directly": f"try:\n{inner}except RuntimeError:\n    pass\n",
             "among others": f"try:\n{inner}except (ValueError, Exception) as error:\n    print(type(error))\n",
-            "suppressed": f"with contextlib.suppress(RuntimeError):\n{inner}",
             "by a manager": f"{OWN}with Forgiving():\n{inner}",
             "by a generator": f"{BY_YIELD}with forgiving():\n{inner}",
             "by a caller": f"{function}try:\n    step()\nexcept:\n    pass\n",
@@ -90,7 +89,7 @@ def free(way: str, lines: tuple[str, str]) -> str:
     )
 
 
-CAUGHT = ("directly", "among others", "suppressed", "by a manager", "by a generator", "by a caller", "by a caller of a caller")  # fmt: skip
+CAUGHT = ("directly", "among others", "by a manager", "by a generator", "by a caller", "by a caller of a caller")  # fmt: skip
 FREE = ("nothing around", "something else caught", "raised again", "only finished", "caught elsewhere", "behind a try", "a function", "a manager")  # fmt: skip
 CASES = [(code, way) for code in RAISING for way in CAUGHT]
 

@@ -12,7 +12,6 @@ from gradguard.tape.domain import Place
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ERRORS = frozenset({"RuntimeError", "Exception", "BaseException"})
-_CATCHING = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex"})
 _NEVER_NAMED = frozenset({"forward", "__call__", "__init__", "__getitem__", "__iter__", "__next__"})
 """Methods that run without being named."""
 
@@ -66,10 +65,7 @@ def _catching(statement: ast.stmt) -> list[list[ast.stmt]]:
     """Bodies behind which the program goes on when they raise what torch raises."""
     found = []
     for node in ast.walk(statement):
-        if isinstance(node, ast.Try):
-            if any(_catches(handler) for handler in node.handlers):
-                found.append(node.body)
-        elif isinstance(node, (ast.With, ast.AsyncWith)) and any(map(_suppresses, node.items)):
+        if isinstance(node, ast.Try) and any(map(_catches, node.handlers)):
             found.append(node.body)
     return found
 
@@ -105,9 +101,3 @@ def _catches(handler: ast.ExceptHandler) -> bool:
     names = {ast.unparse(kind).rpartition(".")[2] for kind in kinds if kind is not None}
     # What is raised again is not caught.
     return (not names or bool(names & _ERRORS)) and not isinstance(handler.body[-1], ast.Raise)
-
-
-def _suppresses(item: ast.withitem) -> bool:
-    """Whether a manager is named for what it catches."""
-    call = item.context_expr
-    return isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in _CATCHING
