@@ -171,7 +171,7 @@ def save(
         run.emit(
             InferenceSaved(
                 _passed_at(run, tensor) or node.place,
-                certain and node.certain and tensor.inference is True,
+                certain and node.certain and tensor.inference is True and tensor.alias_sure,
                 node.op,
                 source_text(expr) or tensor.bound_name,
                 tensor.created,
@@ -370,7 +370,9 @@ def check_write(
     through_view = part is not None and part.base is target
     if target.inference and not run.modes.inference and (through_view or not target.own_counter):
         sure = not target.own_counter or (part is not None and part.view_sure)
-        return refuse("inference", target.inference is True and sure, target.created)
+        # A copy made outside is none.
+        sure = sure and target.inference is True and target.alias_sure
+        return refuse("inference", sure, target.created)
     overlaps = overlap and fact.kind not in ("step", "numpy") and fact.op not in OVERLAP_ALLOWED
     # Copying memory onto itself is no write at all, which torch sees before it looks for overlap.
     surely = overlap is True and not itself and target.alias_sure

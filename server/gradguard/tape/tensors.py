@@ -138,9 +138,7 @@ def assign_data(run: Run, frame: Frame, owner: Tensor, value: Value, node: ast.A
     """
     given = value.tensor if isinstance(value, Sym) else value
     if isinstance(given, Tensor):
-        # It lies where the new tensor lies, which need not be where its views and those who kept it still are.
-        owner.shape, owner.strides, owner.offset = given.shape, given.strides, None
-        owner.contiguous, owner.expanded = given.contiguous, given.expanded
+        _lies_as(owner, given)
         owner.dtype, owner.device = given.dtype, given.device
     if isinstance(given, Tensor) and given.inference is not owner.inference:
         # It then is partly the one, partly the other: `is_inference()` follows the new tensor, its counter does not.
@@ -161,6 +159,12 @@ def assign_data(run: Run, frame: Frame, owner: Tensor, value: Value, node: ast.A
     done.order = run.tick()
     done.iterations = run.iterations()
     owner.memory.writes.append(done)
+
+
+def _lies_as(owner: Tensor, given: Tensor) -> None:
+    """It lies where another tensor lies, which need not be where its views and those who kept it still are."""
+    owner.shape, owner.strides, owner.offset = given.shape, given.strides, None
+    owner.contiguous, owner.expanded = given.contiguous, given.expanded
 
 
 def _twin(given: Tensor, owner: Tensor) -> bool:
@@ -209,6 +213,12 @@ def method(run: Run, frame: Frame, owner: Tensor, name: str, call: Call, node: a
     )
     made = torchcalls.call_op(run, frame, f"Tensor.{name}", full, node)
     if made is not torchcalls.MISSING:
+        if name == "set_":
+            given = next(iter(call.args), None)
+            if isinstance(given, Tensor):
+                _lies_as(owner, given)
+            else:
+                owner.shape = owner.strides = owner.offset = owner.contiguous = owner.expanded = None
         return made
     if name.endswith("_") and not name.startswith("_"):
         # The table has all of torch's; whatever this is, it is no tensor, though it was used as one.
