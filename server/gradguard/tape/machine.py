@@ -380,7 +380,8 @@ def check_write(
         return refuse("expanded", surely, target.created)
     if needs is False or run.modes.grad is False or run.modes.inference:
         return True
-    sure = needs is True and target.alias_sure
+    # With the memory of another tensor it may have become one that autograd is not asked about.
+    sure = needs is True and target.alias_sure and target.inference is not None
     if target.function_output:
         return refuse("function-output", sure, target.created, target.function_output)
     if target.base is not None:
