@@ -87,6 +87,12 @@ def result_dtype(op: str, made: Tensor, values: dict[str, Value]) -> None:
         made.dtype = "bool"
     elif name in _INDICES:
         made.dtype = "int64"
+    elif name == "float_power":
+        made.dtype = "float64" if made.floating and not (made.dtype or "").startswith("complex") else None
+    elif name in _TO_COMPLEX:
+        made.dtype = {"float32": "complex64", "float64": "complex128"}.get(made.dtype or "")
+    elif name in _TO_REAL:
+        made.dtype = None
     dtype = values.get("dtype")
     asked = dtype_of(dtype) if dtype is not None else None
     if asked:
@@ -107,7 +113,28 @@ _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", 
 _INDICES = frozenset(
     {"argmax", "argmin", "argsort", "nonzero", "searchsorted", "bucketize", "multinomial", "count_nonzero"}
 )
-_CASTS = frozenset({"float", "double", "half", "bfloat16", "int", "long", "short", "bool", "byte", "char"})
+_CASTS = frozenset(
+    {
+        "float",
+        "double",
+        "half",
+        "bfloat16",
+        "int",
+        "long",
+        "short",
+        "bool",
+        "byte",
+        "char",
+        "cfloat",
+        "cdouble",
+    }
+)
+_TO_COMPLEX = frozenset({
+    "complex", "eig", "eigvals", "fft", "fft2", "fftn", "ifft", "ifft2", "ifftn", "ihfft", "ihfft2", "ihfftn", "polar", "rfft", "rfft2",
+    "rfftn", "stft", "view_as_complex",
+})  # fmt: skip
+"""Complex numbers of real ones, as seen for every differentiable op of torch 2.13."""
+_TO_REAL = frozenset({"hfft", "hfft2", "hfftn", "irfft", "irfft2", "irfftn", "istft"})
 
 
 def list_length(op: str, values: dict[str, Value]) -> int | None:
