@@ -195,6 +195,16 @@ SAFE = {
         "some = list(filter(lambda p: p.requires_grad, net.parameters()))\nfor _ in range(2):\n    out = net(x)\n"
         "    print(out.sum().item())\n",
     ),
+    "the statement beside a view without history, which asks for a gradient as its base does": (
+        "no-grad",
+        "net = nn.Linear(3, 3)\nfor _ in range(2):\n    out = net(x.detach())\n    k = x.relu()\n"
+        "    with torch.no_grad():\n        part = k[None]\npart.exp().sum().backward()\nprint(part.grad)\n",
+    ),
+    "the loop of a view without history that nobody goes on with": (
+        "no-grad",
+        "net = nn.Linear(3, 3)\nfor _ in range(2):\n    out = net(x.detach())\n    k = x.relu()\n"
+        "    with torch.no_grad():\n        part = k[None]\n    print(part.sum().item())\n",
+    ),
 }  # fmt: skip
 
 

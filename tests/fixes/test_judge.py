@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy
 import pytest
 
-from tests.fixes.judging import prints_alike
+from tests.fixes.judging import Ran, differences, prints_alike
 
 
 @pytest.mark.parametrize(
@@ -33,3 +34,9 @@ def test_rounding_is_no_difference(one: str, other: str) -> None:
 )
 def test_other_numbers_and_words_are(one: str, other: str) -> None:
     assert not prints_alike(one, other)
+
+
+def test_a_gradient_is_gone_only_where_there_was_one() -> None:
+    assert differences(Ran(values={"part.grad": None}), Ran()) == []
+    assert differences(Ran(values={"w.grad": numpy.ones(3)}), Ran()) == ["w.grad is gone"]
+    assert differences(Ran(values={"w": None}), Ran()) == ["w is gone"]

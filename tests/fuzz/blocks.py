@@ -256,8 +256,10 @@ def for_items(w: Writer) -> bool:
         return False
     text, names, look = w.rng.choice(options)
     try:
-        items = look()
+        items = list(look())
     except RuntimeError:  # torch does not give the rows of every tensor
+        return False
+    if not items:
         return False
     names = [w.fresh(n) for n in names]
     looped = next(n for n in w.frame.names if n in re.split(r"\W+", text))

@@ -140,6 +140,9 @@ def record(
     )
     likely = certain
     for tensor in inputs:
+        if tensor.made_no_grad and tensor.base is not None and tensor.base.requires_grad is not False:
+            # It asks for a gradient as long as its base does, and so as long as that is recorded.
+            run.lasting.add(tensor.created.node)
         needs = _own(tensor)
         if needs is False or tensor.dtype in NOT_DIFFERENTIABLE:
             continue

@@ -184,7 +184,8 @@ class Run:
         self.gradient_read = 0
         """When a `.grad` was last read, in the program order."""
         self.lasting: set[ast.AST] = set()
-        """Where a graph was put away to be given out again, or grad mode changed for good, and the calls that led there."""
+        """Where a graph was put away to be given out again, a view without history taken that is used, or grad mode
+        changed for good, and the calls that led there."""
         self.lent_nodes: set[Node] = set()
         """Of tensors that code which is not read was given."""
         self.looked: dict[ast.AST, int] = {}
