@@ -400,3 +400,19 @@ def test_a_table_given_to_a_network_needs_no_gradient() -> None:
         assert codes(text.replace("NAME", name)) == [], name
     for name in ("gain", "cosine", "masked", "query_position_embeddings"):
         assert codes(text.replace("NAME", name)) == ["GG101"], name
+
+
+def test_what_a_tokenizer_made_lies_on_the_device_when_it_was_moved() -> None:
+    text = """
+    import torch
+
+    def lengths(tokenizer, texts):
+        found = []
+        for text in texts:
+            encoded = tokenizer([text], return_tensors="pt")
+            {moved}
+            found += encoded["input_ids"].tolist()
+        return found
+    """
+    assert codes(text.replace("{moved}", "encoded.to('cuda')")) == ["GG301"]
+    assert codes(text.replace("{moved}", "print(encoded)")) == []
