@@ -97,3 +97,13 @@ def test_what_torch_refuses_is_found(name: str) -> None:
     text = program(name, 1)
     assert judge(text).outcome == "raises"
     assert check(Source("/w/main.py", text), Settings()).findings
+
+
+def test_what_one_way_through_only_may_do_is_not_certain() -> None:
+    text = (
+        "import torch\n\nx = torch.rand(3, 3, requires_grad=True)\n(b,) = x.vsplit(1)\n"
+        "if b.dim() == 2:\n    b = b.t().reshape(-1)\nb.relu_()\n"
+    )
+    exec(compile(text, "program.py", "exec"), {})
+    found = check(Source("program.py", text), Settings()).findings
+    assert all(one.severity is not Severity.ERROR for one in found)

@@ -37,7 +37,7 @@ def merged(paths: list[Path]) -> list[Event]:
                 mine[key] = event
         for key, event in mine.items():
             seen.setdefault(key, []).append(event)
-            counts[key] = counts.get(key, 0) + path.survived
+            counts[key] = counts.get(key, 0) + (path.survived and bool(event.certain))
     together = []
     released = {
         (e.place.node, e.loop.node) for path in paths for e in path.events if isinstance(e, GraphReleased)
