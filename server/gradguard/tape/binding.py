@@ -147,6 +147,9 @@ def bind(form: Form, call: Call) -> tuple[Bound | None, bool]:
             continue
         else:
             return None, False
+        if isinstance(value, Sym) and value.tensor is not None:
+            # It has been used as one: it stands for a number, or an entry of a size, as any other does.
+            value = value.tensor
         if type(value) is not Tensor or param.kind is not Kind.TENSOR:
             verdict = accepts(param, value)
             if verdict is None:

@@ -154,7 +154,8 @@ def _as_of_tensors(run: Run, owner: Sym, name: str, call: Call) -> bool:
     """Whether the arguments are such as the method of tensors takes.
 
     `accelerator.gather(loss)` is another one. So is `self.norm(x)` of what holds a layer of that name: torch would
-    take a tensor for a number, which no caller means who gives it one as the only hint of what the owner is.
+    take a tensor for a number, which no caller means who gives it one as the only hint of what the owner is. No layer
+    is named `new_full`, so that one is the method of tensors whatever stands for its numbers.
     """
     if "__called__" in owner.facts:
         return False
@@ -167,7 +168,7 @@ def _as_of_tensors(run: Run, owner: Sym, name: str, call: Call) -> bool:
     if chosen is None:
         return False
     form, bound = chosen
-    return not any(
+    return name.startswith("new_") or not any(
         param.kind in _NUMBERS and isinstance(bound.values.get(param.name), Tensor) for param in form.params
     )
 
