@@ -36,7 +36,7 @@ def as_tensor(run: Run, value: Sym, place: Place | None = None) -> Tensor:
         tensor.requires_grad = False if value.data else None
         tensor.leaf = True if value.data else None
         given = run.arguments_likely and not value.data and not _is_setting(value.key)
-        tensor.likely = given and _TABLE.search(value.text) is None
+        tensor.likely = given and GRAPHLESS not in value.facts and _TABLE.search(value.text) is None
         tensor.inference = False
         tensor.contiguous = None
         tensor.memory.outside = True
@@ -50,6 +50,9 @@ def as_tensor(run: Run, value: Sym, place: Place | None = None) -> Tensor:
         value.kind = "tensor"
     return value.tensor
 
+
+GRAPHLESS = "__graphless__"
+"""Fact of a value: no gradient goes through it if it is a tensor."""
 
 HOST = "host"
 """Begins the key of what was made on the CPU and is not moved, and of its parts."""

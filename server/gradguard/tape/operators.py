@@ -6,7 +6,7 @@ import ast
 import operator
 from collections.abc import Callable
 
-from gradguard.tape import counting, graphs, holders, machine, torchcalls
+from gradguard.tape import counting, graphless, graphs, holders, machine, torchcalls
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor, is_number, on_host
 from gradguard.tape.domain import Tensor
@@ -133,7 +133,7 @@ def _unknown_binary(run: Run, op: type[ast.operator], left: Value, right: Value)
     cuts = graphs.cuts_in(left) | graphs.cuts_in(right)
     if cuts:
         made.facts["__cuts__"] = cuts
-    return made
+    return graphless.mark(made, graphless.known(left, right))
 
 
 def _kind(value: Value) -> str:
@@ -263,7 +263,8 @@ def unary(run: Run, frame: Frame, op: type[ast.unaryop], value: Value, node: ast
         except TypeError:
             return run.fresh("number")
     if isinstance(value, Sym):
-        return Sym(("u", op.__name__, value.key), value.kind, data=value.data)
+        made = Sym(("u", op.__name__, value.key), value.kind, data=value.data)
+        return graphless.mark(made, op is ast.Invert or graphless.known(value))
     return run.fresh()
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from gradguard.tape import attributes, counting, holders, layout, lifetime, machine, reads, torchcalls
+from gradguard.tape import (
+    attributes,
+    counting,
+    graphless,
+    holders,
+    layout,
+    lifetime,
+    machine,
+    reads,
+    torchcalls,
+)
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import are_sizes, as_tensor
 from gradguard.tape.domain import Place, Tensor, Tri, both
@@ -56,12 +66,13 @@ def get(run: Run, frame: Frame, owner: Value, index: Value, node: ast.Subscript)
         key = f"[{token(index)!r}]"
         if key not in owner.facts:
             size = are_sizes(owner) and not isinstance(index, SliceV)
-            owner.facts[key] = Sym(
+            item = Sym(
                 (*owner.key, "item", token(index)),
                 "int" if size else "any",
                 data=owner.data,
                 text=machine.source_text(node),
             )
+            owner.facts[key] = graphless.mark(item, graphless.known(owner))
         return owner.facts[key]
     return attributes.class_item(run, owner, index)
 

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from itertools import islice
 
 from gradguard.ops.model import Kind
-from gradguard.tape import contexts, graphs, holders, reads, tensors, torchcalls
+from gradguard.tape import contexts, graphless, graphs, holders, reads, tensors, torchcalls
 from gradguard.tape.backward import backward
 from gradguard.tape.binding import Call, choose
 from gradguard.tape.coerce import HOST, as_tensor, on_host
@@ -215,18 +215,21 @@ def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: C
     func = getattr(node, "func", None)
     if isinstance(func, ast.Attribute) and not name.startswith("post") and _prepares(func.value, call):
         return Sym((HOST, run.tick()))
-    return Sym(
+    result = Sym(
         (*owner.key, "method", name, *map(key_of, call.args), run.tick() if not owner.data else 0),
         data=owner.data,
     )
+    return graphless.mark(result, graphless.by_method(run, owner, name, call))
 
 
 def _moved(run: Run, owner: Sym, name: str, call: Call) -> Value:
+    free = graphless.by_method(run, owner, name, call)
     if on_host(owner) and name in ("to", "cuda"):
         # What holds several tensors moves all of them, and itself.
         owner.key = ("moved", *owner.key)
         owner.facts.clear()
-    return Sym((*owner.key, name, *map(key_of, call.args)), data=owner.data, text=owner.text)
+    made = Sym((*owner.key, name, *map(key_of, call.args)), data=owner.data, text=owner.text)
+    return graphless.mark(made, free)
 
 
 def unknown_method(run: Run, frame: Frame, receiver: Instance, name: str, call: Call, node: ast.AST) -> Value:
