@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from gradguard.cli.refused import Refused
-from gradguard.cli.worker import Checked, Checker, Job
+from gradguard.cli.worker import COLLECT_AFTER, Checked, Checker, Job, collecting_rarely
 
 FEW = 16
 """Up to so many files, starting other processes costs more than it gains."""
@@ -30,8 +31,9 @@ def run(jobs: Sequence[Job], make: Callable[[], Checker], processes: int) -> Ite
     processes = min(processes, max(1, len(jobs) // 2))
     if processes <= 1:
         checker = make()
-        for job in jobs:
-            yield checker.check(job)
+        with collecting_rarely():
+            for job in jobs:
+                yield checker.check(job)
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
@@ -59,6 +61,7 @@ def _start(make: Callable[[], Checker]) -> None:
     global _checker
     # The parent answers an interrupt for all.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.set_threshold(*COLLECT_AFTER)
     _checker = make()
 
 

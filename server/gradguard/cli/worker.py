@@ -66,7 +66,7 @@ class Checker:
     def check(self, job: Job) -> Checked:
         """Check a file. Never raises; what goes wrong is told in `troubles`."""
         try:
-            with _collecting_rarely():
+            with collecting_rarely():
                 return self._check(job)
         except Exception as error:
             trouble = Trouble(
@@ -199,7 +199,8 @@ class Checker:
 
 
 @contextmanager
-def _collecting_rarely() -> Iterator[None]:
+def collecting_rarely() -> Iterator[None]:
+    """Collect garbage as seldom as checking needs it; around many files, as changing back collects."""
     usual = gc.get_threshold()
     gc.set_threshold(*COLLECT_AFTER)
     try:

@@ -54,7 +54,7 @@ from gradguard.tape.run import Files, Run
 from gradguard.tape.shares import OP_STEPS, Budget, Shares
 from gradguard.tape.snapshot import Snapshot
 from gradguard.tape.statements import execute_block
-from gradguard.tape.values import ClassV, DictV, FunctionV, Instance, ListV, Sym, TupleV, Value
+from gradguard.tape.values import ClassV, DictV, FunctionV, Instance, LazyV, ListV, Sym, TupleV, Value
 
 _MODELS = torchlib
 """Imported so that every model is registered."""
@@ -144,8 +144,8 @@ class Work:
     """Whether the file does the same as a script as when it is imported."""
     script: Run | None = None
     """A run of it as a script that left nothing behind but what it defines."""
-    fresh: list[Namespace] = field(default_factory=list)
-    """Modules that were loaded and are not in the snapshot yet."""
+    fresh: list[Namespace | LazyV] = field(default_factory=list)
+    """Modules that were loaded, and definitions of them that were made, and that are not in the snapshot yet."""
     objects: dict[str, Made | None] = field(default_factory=dict)
     """By class: the object that its methods share, None where each path makes one."""
     made: dict[str, int] = field(default_factory=dict)
@@ -169,9 +169,9 @@ class Work:
         """Where the numbers of values begin that the n-th shared object holds."""
         return SHARED_NUMBERS * (2 + shared)
 
-    def loaded(self, namespace: Namespace, outermost: bool) -> None:
-        """The library loaded a module. What loads inside another may be changed by it until that is done."""
-        self.fresh.append(namespace)
+    def loaded(self, one: Namespace | LazyV, outermost: bool) -> None:
+        """The library loaded a module, or made definitions. What is made inside another may be changed until that is done."""
+        self.fresh.append(one)
         if outermost and self.definitions is not None:
             self.definitions.snapshot.add(self.fresh)
             self.fresh.clear()

@@ -31,6 +31,7 @@ from gradguard.tape.values import (
     ImportV,
     Instance,
     IteratorV,
+    LazyV,
     ListV,
     Method,
     ModuleV,
@@ -365,7 +366,7 @@ def _leading_to(run: Run, memory: Memory) -> Iterator[tuple[_Step, Value]]:
                 stack.append((at, one))
 
 
-_PLAIN = frozenset({type(None), bool, int, float, str, bytes, TorchName, External, ModuleV, ImportV})
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes, TorchName, External, ModuleV, ImportV, LazyV})
 """Values that hold nothing."""
 
 

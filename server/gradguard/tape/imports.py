@@ -3,7 +3,8 @@
 Python runs it at the import statement. But a library's modules import one another, all of them together are far
 more than the file that is checked, and nearly all they do is to define things, which may as well happen later.
 It happens as if at the statement: outside every loop and grad mode, with numbers of the program order that were
-put aside for it. Only a module that calls torch at its top level, as to switch grad mode, runs at once.
+put aside for it. Only a module that calls torch at its top level, as to switch grad mode, runs at once. Of the
+others, what only gives names their values waits in its turn until somebody reads one of them, see `lazy`.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+from collections.abc import Callable
 from typing import Any
 
+from gradguard.tape import lazy
 from gradguard.tape.frame import Frame, Namespace
 from gradguard.tape.path import BudgetExceeded, PathEnd, PyRaise
 from gradguard.tape.run import Modes, Run
-from gradguard.tape.values import External, ImportV, ModuleV, TorchName, Value
+from gradguard.tape.values import External, ImportV, LazyV, ModuleV, TorchName, Value
 
 _CALLS_TORCH = re.compile(r"^(?:torch\.[\w.]+|set_grad_enabled|inference_mode)\(", re.MULTILINE)
 
@@ -28,6 +31,8 @@ _BUILTINS = frozenset(dir(builtins))
 
 MAX_NESTED = 12
 """Modules that may be loading at once, each for the one before."""
+MAX_MAKING = 24
+"""The same for definitions and modules together."""
 CHARACTERS_A_STEP = 25
 """Text of a module that takes as long to parse as a step does."""
 MAX_STARS = 32
@@ -74,10 +79,15 @@ def import_from(run: Run, frame: Frame, node: ast.ImportFrom) -> None:
 
 
 def known(run: Run, variables: dict[str, Value], name: str) -> Value:
-    """The value of a variable that is there, after the import that it may stand for."""
+    """The value of a variable that is there, after the import or the definition that it may stand for."""
     value = variables[name]
     if type(value) is ImportV:
         value = variables[name] = _imported(run, value)
+    elif type(value) is LazyV:
+        made = _made(run, value)
+        if name not in made:
+            return run.fresh(text=name)
+        value = variables[name] = made[name]
     return value
 
 
@@ -102,14 +112,42 @@ def loaded(run: Run, namespace: Namespace) -> dict[str, Value]:
     if not namespace.ran:
         owner = run.library or run
         if owner.loading >= MAX_NESTED:
-            run.limits["imported modules are read in part: nested too deeply"] = None
+            run.limits[_TOO_DEEP] = None
             return namespace.variables
         namespace.ran = True
         _load(owner, namespace)
     if namespace.partly:
-        run.limits[f"imported modules are read in part: {namespace.partly}"] = None
+        run.limits[_PARTLY.format(namespace.partly)] = None
     run.devices |= namespace.devices
     return namespace.variables
+
+
+def _made(run: Run, waiting: LazyV) -> dict[str, Value]:
+    """Values of names that waited, their statements having run; none for those that are just running."""
+    if waiting.made is None and not waiting.busy:
+        owner = run.library or run
+        if owner.making >= MAX_MAKING:
+            run.limits[_TOO_DEEP] = None
+            return {}
+        home = waiting.home
+        asked = home.variables.read, home.variables.written
+        statements = [statement for _, statement in waiting.statements]
+        waiting.busy = True
+        try:
+            _aside(owner, home, lambda: _execute(owner, home, statements))
+        finally:
+            waiting.made, waiting.busy = lazy.given(home.variables, waiting), False
+            home.variables.read, home.variables.written = asked
+            if owner.on_load is not None:
+                owner.on_load(waiting, owner.making == 0)
+        if home.partly:
+            run.limits[_PARTLY.format(home.partly)] = None
+        run.devices |= home.devices
+    return waiting.made or {}
+
+
+_PARTLY = "imported modules are read in part: {}"
+_TOO_DEEP = _PARTLY.format("nested too deeply")
 
 
 def _imported(run: Run, wanted: ImportV) -> Value:
@@ -176,7 +214,7 @@ def _namespace(run: Run, name: str, level: int, asking: Namespace) -> Namespace 
         namespace.order = (run.library or run).put_aside()
         if run.library is None and _CALLS_TORCH.search(_text(run, namespace)):
             namespace.ran = True
-            _execute(run, namespace)
+            _execute(run, namespace, _tree(run, namespace).body)
     return namespace
 
 
@@ -192,18 +230,38 @@ _AROUND = (
 
 def _load(run: Run, namespace: Namespace) -> None:
     """Run a module's top level as if its import statement had."""
+
+    def body() -> None:
+        run.step(len(_text(run, namespace)) // CHARACTERS_A_STEP)
+        tree = _tree(run, namespace)
+        for index, (statement, waiting) in enumerate(zip(tree.body, lazy.plan(tree))):
+            if waiting is None or not lazy.waits(namespace, index, statement, waiting):
+                _execute(run, namespace, [statement])
+
+    run.loading += 1
+    try:
+        _aside(run, namespace, body)
+    finally:
+        run.loading -= 1
+        namespace.variables.begin()
+        if run.on_load is not None:
+            run.on_load(namespace, run.making == 0)
+
+
+def _aside(run: Run, namespace: Namespace, body: Callable[[], None]) -> None:
+    """Run something of a module's top level where its import statement stands, outside all that runs now."""
     around = {name: getattr(run, name) for name in _AROUND}
     devices, budget = run.devices, run.budget
+    inside = run.making > 0 and run.frames[0].namespace is namespace
     run.modes, run.trace, run.statement, run.step_site = Modes(), None, None, None
     run.loops, run.guards, run.calls, run.functions, run.frames = [], [], [], [], []
     run.compiled = run.depth = run.expected = 0
     run.devices, run.budget = set(), run.import_budget
-    run.loading += 1
+    run.making += 1
     was_elsewhere, run.oracle.elsewhere = run.oracle.elsewhere, True
-    was = run.go_back(namespace.order)
+    was = None if inside else run.go_back(namespace.order)
     try:
-        run.step(len(_text(run, namespace)) // CHARACTERS_A_STEP)
-        _execute(run, namespace)
+        body()
     except (PyRaise, PathEnd):
         pass
     except BudgetExceeded:
@@ -211,27 +269,30 @@ def _load(run: Run, namespace: Namespace) -> None:
     except RecursionError:
         namespace.partly = "nested too deeply"
     finally:
-        run.go_on(was)
-        namespace.devices = frozenset(run.devices)
+        if was is not None:
+            # What waits comes after what has run.
+            namespace.order = run.go_on(was), namespace.order[1]
+        namespace.devices |= run.devices
         for name, value in around.items():
             setattr(run, name, value)
         run.devices, run.budget = devices, budget
-        run.loading -= 1
+        run.making -= 1
         run.oracle.elsewhere = was_elsewhere
-        namespace.variables.begin()
-        if run.on_load is not None:
-            run.on_load(namespace, run.loading == 0)
 
 
-def _execute(run: Run, namespace: Namespace) -> None:
+def _execute(run: Run, namespace: Namespace, statements: list[ast.stmt]) -> None:
     from gradguard.tape.statements import execute_block
 
     saved = run.statement
     run.frames.append(Frame(namespace, namespace.variables))
     try:
-        source = run.files.source(namespace.path)
-        for _ in execute_block(run, run.frames[-1], source.tree.body if source is not None else []):
+        for _ in execute_block(run, run.frames[-1], statements):
             pass
     finally:
         run.frames.pop()
         run.statement = saved
+
+
+def _tree(run: Run, namespace: Namespace) -> ast.Module:
+    source = run.files.source(namespace.path)
+    return source.tree if source is not None else ast.Module([], [])

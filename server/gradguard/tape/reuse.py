@@ -20,7 +20,7 @@ from gradguard.ops.table import Table
 from gradguard.source.text import Source
 from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.frame import EVERYTHING, Frame, Namespace
-from gradguard.tape.values import ClassV, External, FunctionV, TorchName
+from gradguard.tape.values import ClassV, External, FunctionV, LazyV, TorchName
 
 if TYPE_CHECKING:
     from gradguard.tape.entry import Analysis
@@ -105,6 +105,9 @@ class Comparison:
         kind = type(old)
         if kind is not type(new):
             return None
+        if kind is LazyV:
+            # Nobody had asked for it yet, and its file is the same.
+            return () if old.home.path == new.home.path else None
         if kind in _CONSTANTS:
             return () if old == new and (kind is not float or repr(old) == repr(new)) else None
         if isinstance(old, ast.AST):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gradguard.source.text import Source
     from gradguard.tape.facts import Notes
     from gradguard.tape.holders import Sharing
-    from gradguard.tape.values import FunctionV, Instance, Value
+    from gradguard.tape.values import FunctionV, Instance, LazyV, Value
 
 MOST_ASIDE, MIN_ASIDE = 10**14, 1000
 """Numbers put aside for an import: by the file itself, and at least; a module's imports share its own."""
@@ -152,8 +152,10 @@ class Run:
         """Steps left for the top levels of imported modules."""
         self.loading = 0
         """Modules whose top level is running."""
-        self.on_load: Callable[[Namespace, bool], None] | None = None
-        """Told of each module that was loaded, and whether it was the outermost."""
+        self.making = 0
+        """The same, and definitions of other modules that are being made."""
+        self.on_load: Callable[[Namespace | LazyV, bool], None] | None = None
+        """Told of each module that was loaded and of each definition that was made, and whether it was the outermost."""
         self.nodes: list[Node] = []
         self.backwards: list[tuple[Place, tuple[tuple[int, int], ...]]] = []
         self.leaves: list[Tensor] = []
@@ -246,9 +248,11 @@ class Run:
         self._order, self._aside = order[0], order[1] - order[0]
         return was
 
-    def go_on(self, was: tuple[int, int]) -> None:
-        """Continue where `go_back` left off."""
+    def go_on(self, was: tuple[int, int]) -> int:
+        """Continue where `go_back` left off; returns the last number that was taken since."""
+        taken = self._order
         self._order, self._aside = was
+        return taken
 
     def step(self, units: int = 1) -> None:
         """Count work. Raises BudgetExceeded at the end of the budget."""
@@ -265,7 +269,7 @@ class Run:
         """A new tensor object; inference mode marks it."""
         self._numbers += 1
         made = Tensor(self._numbers, place, memory=memory, counter=counter)
-        if self._shared or self.loading:
+        if self._shared or self.making:
             made.memory.shared = True
         made.inference = self.modes.inference
         return made

@@ -11,7 +11,7 @@ touches a few of them, so what each thing leads to is remembered, and only what 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from gradguard.tape.domain import Memory, Tensor, Tri, Version
 from gradguard.tape.frame import EVERYTHING, Frame, Globals, Namespace
@@ -24,6 +24,7 @@ from gradguard.tape.values import (
     FunctionV,
     Instance,
     IteratorV,
+    LazyV,
     ListV,
     Method,
     NativeV,
@@ -54,10 +55,15 @@ class Snapshot:
             self._scope(frame.variables, self._tensors)
         self.add(namespaces)
 
-    def add(self, namespaces: Iterable[Namespace]) -> None:
+    def add(self, made: Iterable[Namespace | LazyV]) -> None:
         """Remember these as they are now, too."""
-        for namespace in namespaces:
-            self._scope(namespace.variables, self._tensors)
+        for one in made:
+            if isinstance(one, LazyV):
+                values = tuple((one.made or {}).values())
+                self._seen[id(one)] = _Held(one, _nothing, values)
+                self._reach([*values], self._tensors)
+            else:
+                self._scope(one.variables, self._tensors)
 
     def keep(self, value: Value) -> None:
         """Remember one value as it is now, too; `lend` it to the entries that use it."""
@@ -128,7 +134,7 @@ class _Held:
 
     __slots__ = ("parts", "undo", "value")
 
-    def __init__(self, value: object, undo: Undo, parts: list[Value]) -> None:
+    def __init__(self, value: object, undo: Undo, parts: Sequence[Value]) -> None:
         self.value = value
         """So that nothing else gets its place in memory."""
         self.undo = undo

@@ -209,6 +209,25 @@ class ImportV:
 
 
 @dataclass(slots=True, eq=False)
+class LazyV:
+    """Names that a module's top level defines and that nobody has asked for yet; see `lazy`.
+
+    It stands only among a namespace's variables; whoever reads one gets the name's value.
+    """
+
+    home: Namespace
+    names: set[str]
+    statements: list[tuple[int, ast.stmt]]
+    """What gives them their values, with its place in the top level."""
+    data: bool = False
+    """Some of them are not functions or classes: other statements may change what they hold."""
+    made: dict[str, Value] | None = None
+    """The values, once somebody asked."""
+    busy: bool = False
+    """The statements are running."""
+
+
+@dataclass(slots=True, eq=False)
 class NativeV:
     """A callable of the engine itself (a decorator's wrapper, a hook handle, ...)."""
 

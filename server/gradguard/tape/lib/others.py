@@ -71,7 +71,14 @@ _MEASURES = re.compile(r"metric|accuracy|(^|[._])(acc|meter|score|auroc|f1|iou|p
 
 def _measures(node: ast.AST) -> bool:
     """Whether a call is named for a measure, which differentiates nothing."""
-    return isinstance(node, ast.Call) and _MEASURES.search(ast.unparse(node.func).lower()) is not None
+    if not isinstance(node, ast.Call):
+        return False
+    # Remembered on the tree itself, which lives as long as the answer does.
+    known: bool | None = getattr(node, "_gradguard_measures", None)
+    if known is None:
+        known = _MEASURES.search(ast.unparse(node.func).lower()) is not None
+        node._gradguard_measures = known  # type: ignore[attr-defined]
+    return known
 
 
 def _named(call: Call, node: ast.AST) -> str:
