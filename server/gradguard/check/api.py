@@ -76,11 +76,16 @@ def _engine(
 ) -> tuple[Iterable[Finding], Iterable[Limit]]:
     from gradguard.ops import table
     from gradguard.rules import registry
-    from gradguard.tape import analyse
+    from gradguard.tape import SharingNotNoted, analyse
 
-    version = None if settings.torch == "auto" else settings.torch
-    analysis = analyse(source, table.load(version), workspace)
-    return registry.findings(analysis), analysis.limits
+    rows = table.load(None if settings.torch == "auto" else settings.torch)
+    # Most files have no finding whose fix depends on it.
+    analysis = analyse(source, rows, workspace, shares=False)
+    try:
+        return registry.findings(analysis), analysis.limits
+    except SharingNotNoted:
+        analysis = analyse(source, rows, workspace)
+        return registry.findings(analysis), analysis.limits
 
 
 def _run(

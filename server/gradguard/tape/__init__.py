@@ -1,5 +1,5 @@
 """The tape engine: runs abstract programs on an abstract autograd machine."""
 
-from gradguard.tape.entry import Analysis, analyse
+from gradguard.tape.entry import Analysis, SharingNotNoted, analyse
 
-__all__ = ["Analysis", "analyse"]
+__all__ = ["Analysis", "SharingNotNoted", "analyse"]

@@ -60,6 +60,10 @@ _MODELS = torchlib
 """Imported so that every model is registered."""
 
 
+class SharingNotNoted(LookupError):
+    """The file was analysed without noting who shares what it writes, which takes long."""
+
+
 @dataclass(frozen=True, slots=True)
 class Analysis:
     """All that one file's entries did."""
@@ -71,8 +75,8 @@ class Analysis:
     path: str
     devices: frozenset[str]
     """Devices the file names: `accelerator`, `cpu`."""
-    sharing: dict[ast.AST, Sharing] = field(default_factory=dict)
-    """Who shares what a statement writes, and for a module's constructor who shares what it writes."""
+    noted: dict[ast.AST, Sharing] | None = None
+    """`sharing`, where it was to be noted."""
     needed: frozenset[ast.AST] = frozenset()
     """Where ops were recorded that a backward goes through, or may go through later, where grad mode was changed for
     good, and the calls that led there."""
@@ -84,6 +88,16 @@ class Analysis:
     """The functions that `whole` tells by their heads."""
     table: Table | None = None
     definitions: Definitions | None = None
+
+    @property
+    def sharing(self) -> dict[ast.AST, Sharing]:
+        """Who shares what a statement writes, and for a module's constructor who shares what it writes.
+
+        Raises SharingNotNoted.
+        """
+        if self.noted is None:
+            raise SharingNotNoted
+        return self.noted
 
     @property
     def facts(self) -> Facts:
@@ -137,6 +151,7 @@ class Work:
     files: Files
     sources: dict[str, Source]
     noting: bool = False
+    shares: bool = True
     definitions: Definitions | None = None
     library: Run | None = None
     """The run that made them, and that loads imported modules for all entries that are functions."""
@@ -178,15 +193,26 @@ class Work:
 
 
 def analyse(
-    source: Source, table: Table, files: Files, previous: Analysis | None = None, *, noting: bool = False
+    source: Source,
+    table: Table,
+    files: Files,
+    previous: Analysis | None = None,
+    *,
+    noting: bool = False,
+    shares: bool = True,
 ) -> Analysis:
     """Run every entry of a file. Raises nothing: a fault in one entry becomes a limit.
 
     previous: the analysis of an earlier version of the same file; entries all of whose code is still there (the
     very same nodes, as `Source` keeps them) are taken from it. The answer is that of a run without it.
     noting: note what was so at each place, see `Analysis.facts`.
+    shares: note who shares what is written, see `Analysis.sharing`; nothing else hangs on it.
     """
-    work = Work(source, table, files, {source.path: source}, noting, defines=toplevel.only_defines(source))
+    if shares and previous is not None and previous.noted is None:
+        previous = None
+    work = Work(
+        source, table, files, {source.path: source}, noting, shares, defines=toplevel.only_defines(source)
+    )
     whole = reuse.surroundings(source.tree.body)
     around = reuse.surroundings([statement for statement in source.tree.body if toplevel.defines(statement)])
     present = reuse.functions_of(source.tree)
@@ -231,9 +257,9 @@ def analyse(
         told.append((source.tree, STOPPED.format("this code")))
     cut: set[object] = set()
     functions = toplevel.functions_in(source.tree)
-    shares = Shares(source.text.count("\n"), (node for *_, node in functions), records["script"].cost)
+    budgets = Shares(source.text.count("\n"), (node for *_, node in functions), records["script"].cost)
     for name, owner, node in functions:
-        share = shares.following()
+        share = budgets.following()
         if node in entered or node in records:
             continue
         why = shapes.left_out(node, owner)
@@ -247,7 +273,7 @@ def analyse(
         if record.cut and share.tries < own.tries:
             cut.add(node)
         shapes.ran(node, owner, record.steps, quiet=record.quiet)
-        shares.spend(record.cost, record.objects)
+        budgets.spend(record.cost, record.objects)
         entered |= record.entered
     if cut:
         told.append((source.tree, CUT.format(f"{len(cut)} functions" if len(cut) > 1 else "a function")))
@@ -279,7 +305,7 @@ def analyse(
         work.sources,
         source.path,
         devices,
-        sharing,
+        sharing if shares else None,
         needed,
         records,
         around,
@@ -317,7 +343,9 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
         if not choice.worth(way):
             continue
         oracle = Oracle(prefix)
-        run = Run(work.table, oracle, budget, work, numbers, work.file.path, import_budget)
+        run = Run(
+            work.table, oracle, budget, work, numbers, work.file.path, import_budget, shares=work.shares
+        )
         run.trace = notes
         survived = True
         try:
@@ -457,6 +485,7 @@ def _define(work: Work) -> Definitions:
             SHARED_NUMBERS,
             home=work.file.path,
             import_budget=[IMPORT_STEPS],
+            shares=work.shares,
         )
         try:
             frame = _run_definitions(run, work)

@@ -46,8 +46,10 @@ def lookup(run: Run, frame: Frame, name: str) -> Value:
     """A name's value: locals, closures, globals, builtins."""
     home = frame.find(name)
     if home is not None:
-        value = imports.known(run, home.variables, name)
-        if isinstance(value, Sym) and "__reading__" in value.facts:
+        value = home.variables[name]
+        if type(value) in imports.STAND_INS:
+            value = imports.known(run, home.variables, name)
+        elif type(value) is Sym and "__reading__" in value.facts:
             reads.used(run, value.facts["__reading__"])
         return value
     variables = frame.namespace.variables
@@ -309,24 +311,34 @@ def _call(run: Run, frame: Frame, node: ast.Call) -> Value:
 
 def arguments_of(run: Run, frame: Frame, node: ast.Call) -> Call:
     """Evaluate a call's arguments, with `*` and `**` unpacked where they are known."""
-    call = Call([], {}, run.place(frame, node), [], {})
-    mark = run.pend(call.args)
+    args: list[Value] = []
+    exprs: list[ast.AST | None] = []
+    call = Call(args, {}, run.place(frame, node), exprs, {})
+    mark = run.pend(args)
     for argument in node.args:
-        if isinstance(argument, ast.Starred):
-            source = iterate(run, frame, evaluate(run, frame, argument.value), argument)
+        kind = type(argument)
+        if kind is ast.Starred:
+            source = iterate(run, frame, evaluate(run, frame, argument.value), argument)  # type: ignore[attr-defined]
             for item in source.source:
-                call.args.append(item)
-                call.exprs.append(argument)
+                args.append(item)
+                exprs.append(argument)
             call.open_args = call.open_args or not source.exact
         else:
-            if isinstance(argument, ast.GeneratorExp):  # mostly used up by the call
-                call.args.append(comprehensions.gathered(run, frame, argument))
+            if kind is ast.GeneratorExp:  # mostly used up by the call
+                args.append(comprehensions.gathered(run, frame, argument))  # type: ignore[arg-type]
             else:
-                call.args.append(evaluate(run, frame, argument))
-            call.exprs.append(argument)
+                args.append(evaluate(run, frame, argument))
+            exprs.append(argument)
+    if node.keywords:
+        _named_arguments(run, frame, node.keywords, call)
+    del run.pending[mark:]
+    return call
+
+
+def _named_arguments(run: Run, frame: Frame, keywords: list[ast.keyword], call: Call) -> None:
     named: list[Value] = []
     run.pend(named)
-    for keyword in node.keywords:
+    for keyword in keywords:
         value = evaluate(run, frame, keyword.value)
         named.append(value)
         if keyword.arg is not None:
@@ -339,8 +351,6 @@ def arguments_of(run: Run, frame: Frame, node: ast.Call) -> Call:
             call.open_args = call.open_args or value.open
         else:
             call.open_args = True
-    del run.pending[mark:]
-    return call
 
 
 def _joined(run: Run, frame: Frame, node: ast.JoinedStr) -> Value:

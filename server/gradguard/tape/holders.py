@@ -96,6 +96,8 @@ def note(
 
     again: the op reads the target a second time, and not only at the place that it writes.
     """
+    if not run.shares:
+        return
     at = place.node if maker is None else maker.node
     known = run.sharing.get(at)
     if known is not None and "unknown" in known.reasons:
@@ -117,6 +119,8 @@ def note(
 
 def refused(run: Run, place: Place) -> None:
     """Remember that an op out of place may refuse the arguments of a write."""
+    if not run.shares:
+        return
     run.sharing[place.node] = run.sharing.get(place.node, NOBODY) | Sharing(reasons=frozenset({"refused"}))
 
 
@@ -124,6 +128,8 @@ def shown(run: Run, values: Iterable[Value]) -> None:
     """Remember that a person is shown these values: what is told of a module names the flags of all in it."""
     from gradguard.tape.library import kind_of
 
+    if not run.shares:
+        return
     waiting = list(values)
     seen: set[int] = set()
     while waiting and len(seen) < MAX_VISITS:
@@ -152,6 +158,8 @@ def _has_flag(maker: ast.AST) -> bool:
 
 def note_index(run: Run, target: Tensor, parts: Sequence[Value], value: Value, place: Place) -> None:
     """Remember which function, if any, puts `value` into a new tensor as `target[parts] = value` does."""
+    if not run.shares:
+        return
     against = set()
     rank = _indexed_rank(target, parts)
     if rank is None:
@@ -297,16 +305,28 @@ def _given(run: Run) -> Iterator[Tensor]:
 class _Step:
     """How a value is reached: a name, or a step from what holds it. Spelled out only where it matters."""
 
-    __slots__ = ("around", "guarded", "key", "kind", "lent")
+    __slots__ = ("around", "held_by", "key", "kind", "lent")
 
-    def __init__(self, around: _Step | None, key: object, kind: str = "", *, lent: bool = False) -> None:
+    def __init__(
+        self, around: _Step | None, key: object, kind: str = "", *, lent: bool = False, held_by: Value = None
+    ) -> None:
         self.around = around
         self.key = key
         self.kind = kind
         self.lent: bool = lent or (around is not None and around.lent)
         """Code that is not read can take it, too."""
-        self.guarded = False
-        """Binding it anew runs code of the program, or is refused."""
+        self.held_by = held_by
+
+    @property
+    def guarded(self) -> bool:
+        """Whether binding it anew runs code of the program, or is refused."""
+        from gradguard.tape.attributes import guards
+
+        return (
+            self.kind == "."
+            and isinstance(self.held_by, Instance)
+            and guards(self.held_by.cls, str(self.key))
+        )
 
     def spelled(self, *, inner: bool = False) -> str:
         """The path as the running function would write it. An item of a tuple cannot be bound, what is in it may."""
@@ -324,8 +344,6 @@ def _leading_to(run: Run, memory: Memory) -> Iterator[tuple[_Step, Value]]:
     Each object is looked into once; a tensor counts for each place that holds it.
     """
     seen: set[int] = set()
-    from gradguard.tape.attributes import guards
-
     visits = 0
     lent: set[str] = run.notes.get(LENT, set())
     for count, (mark, name, root) in enumerate(_names(run, memory)):
@@ -360,12 +378,18 @@ def _leading_to(run: Run, memory: Memory) -> Iterator[tuple[_Step, Value]]:
                 # Most of what a network holds are its parameters.
                 if _leads_elsewhere(one, memory) if type(one) is Tensor else _inert(one):
                     continue
-                at = _Step(step, key, kind, lent=escaped) if kind else _Step(None, key, ELSEWHERE)
-                if kind == "." and isinstance(value, Instance):
-                    at.guarded = guards(value.cls, str(key))
+                if id(one) in seen and type(one) not in _COUNTED:
+                    continue
+                at = (
+                    _Step(step, key, kind, lent=escaped, held_by=value)
+                    if kind
+                    else _Step(None, key, ELSEWHERE)
+                )
                 stack.append((at, one))
 
 
+_COUNTED = frozenset({Tensor, Sym, ArrayV})
+"""What counts for each place that holds it."""
 _PLAIN = frozenset({type(None), bool, int, float, str, bytes, TorchName, External, ModuleV, ImportV, LazyV})
 """Values that hold nothing."""
 

@@ -23,6 +23,9 @@ from gradguard.tape.values import External, ImportV, LazyV, ModuleV, TorchName, 
 
 _CALLS_TORCH = re.compile(r"^(?:torch\.[\w.]+|set_grad_enabled|inference_mode)\(", re.MULTILINE)
 
+_MAY_CALL_TORCH = ("\ntorch.", "\nset_grad_enabled(", "\ninference_mode(")
+"""One of these is in every text that the pattern matches but at its beginning, and most texts have none of them."""
+
 _TAKES_ALL = re.compile(r"^\s*from .* import \*", re.MULTILINE)
 
 _MISSING: Any = object()
@@ -76,6 +79,10 @@ def import_from(run: Run, frame: Frame, node: ast.ImportFrom) -> None:
         else:
             value = External(f"{node.module}.{alias.name}")
         assign_name(run, frame, alias.asname or alias.name, value, node)
+
+
+STAND_INS = frozenset({ImportV, LazyV})
+"""What stands among a namespace's variables for a value that nobody has asked for yet."""
 
 
 def known(run: Run, variables: dict[str, Value], name: str) -> Value:
@@ -212,10 +219,16 @@ def _namespace(run: Run, name: str, level: int, asking: Namespace) -> Namespace 
         namespace = run.namespaces[path] = Namespace(path, path if level else name)
         namespace.variables["__name__"] = namespace.name
         namespace.order = (run.library or run).put_aside()
-        if run.library is None and _CALLS_TORCH.search(_text(run, namespace)):
+        if run.library is None and _calls_torch(_text(run, namespace)):
             namespace.ran = True
             _execute(run, namespace, _tree(run, namespace).body)
     return namespace
+
+
+def _calls_torch(text: str) -> bool:
+    """Whether a module calls torch at its top level."""
+    begins = _CALLS_TORCH.match(text) is not None
+    return begins or (any(one in text for one in _MAY_CALL_TORCH) and _CALLS_TORCH.search(text) is not None)
 
 
 def _text(run: Run, namespace: Namespace) -> str:

@@ -180,14 +180,12 @@ def unpack_into(run: Run, frame: Frame, target: ast.expr, value: Value) -> None:
     """Assign to any target."""
     from gradguard.tape.expressions import assign_name, evaluate
 
-    if isinstance(target, ast.Name):
-        assign_name(run, frame, target.id, value, target)
+    kind = type(target)
+    if kind is ast.Name:
+        assign_name(run, frame, target.id, value, target)  # type: ignore[attr-defined]
     elif isinstance(target, (ast.Tuple, ast.List)):
         for part, item in zip(target.elts, unpack(run, frame, value, target.elts, target), strict=False):
-            if isinstance(part, ast.Starred):
-                unpack_into(run, frame, part.value, item)
-            else:
-                unpack_into(run, frame, part, item)
+            unpack_into(run, frame, part, item)
     elif isinstance(target, ast.Attribute):
         owner = evaluate(run, frame, target.value)
         attributes.put(run, frame, owner, target.attr, value, target)

@@ -68,8 +68,17 @@ def _shared(work: Work, frame: Frame, cls: ClassV) -> Made | None:
     assert definitions is not None
     assert library is not None
     budget = [MAX_FUNCTION_STEPS]
-    number = len(work.objects)
-    run = Run(work.table, Oracle(), budget, work, work.numbers(number), work.file.path, library.import_budget)
+    numbers = work.numbers(len(work.objects))
+    run = Run(
+        work.table,
+        Oracle(),
+        budget,
+        work,
+        numbers,
+        work.file.path,
+        library.import_budget,
+        shares=work.shares,
+    )
     run.library, run.namespaces = library, library.namespaces
     run.start_after(library)
     run.frames.append(frame)

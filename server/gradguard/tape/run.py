@@ -128,6 +128,8 @@ class Run:
         numbers_from: int = 0,
         home: str = "",
         import_budget: list[int] | None = None,
+        *,
+        shares: bool = True,
     ) -> None:
         self.table = table
         self.oracle = oracle
@@ -182,6 +184,8 @@ class Run:
         self.arguments_likely = False
         """Whether unknown arguments of the entry require grad by convention."""
         self.compiled = 0
+        self.shares = shares
+        """Whether to remember who shares what is written."""
         self.sharing: dict[ast.AST, Sharing] = {}
         self.gradient_read = 0
         """When a `.grad` was last read, in the program order."""
