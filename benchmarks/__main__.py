@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks import corpus, page, sections
+from benchmarks import corpus, page, peers, sections
 
 RESULTS = Path(__file__).parent / "results"
 SECTIONS = ("start-up", "latency", "scaling", "neighbours", "libraries")
@@ -25,6 +25,9 @@ def main() -> None:
     )
     parser.add_argument(
         "--peers-on", choices=sorted(corpus.PINS), action="append", help="this library in `neighbours`"
+    )
+    parser.add_argument(
+        "--peer", choices=sorted(peers.BY_NAME), action="append", help="this neighbour only (may be repeated)"
     )
     parser.add_argument(
         "--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes (default: all)"
@@ -67,7 +70,14 @@ def main() -> None:
             case "neighbours":
                 names = options.peers_on or ["torchvision"]
                 chosen = [corpus.library(name) for name in names]
-                figures["neighbours"] = sections.neighbours(chosen, options.jobs, options.limit, left)
+                tools = [peers.BY_NAME[name] for name in options.peer or peers.BY_NAME]
+                measured_now = sections.neighbours(chosen, tools, options.jobs, options.limit, left)
+                there = {row["library"] for row in measured_now}
+                before = figures.get("neighbours", []) if options.peers_on else []
+                figures["neighbours"] = [
+                    *(row for row in before if row["library"] not in there),
+                    *measured_now,
+                ]
         kept.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
         page.write(figures, options.results)
     print(f"wrote {options.results / 'RESULTS.md'}")

@@ -187,11 +187,11 @@ def _scaling(figures: dict[str, Any], folder: Path) -> str:
     )  # fmt: skip
 
 
-def _neighbours(figures: dict[str, Any], folder: Path) -> str:
-    rows = figures["rows"]
+def _neighbours(rows: list[dict[str, Any]], folder: Path) -> str:
     text = (
-        f"## Neighbours\n\nThe same folders, one tool after the other, up to {figures['jobs']} processes where a tool can "
-        f"use them, stopped after {figures['limit']:.0f} s. What they look for differs; ruff and ty are yardsticks.\n"
+        "## Neighbours\n\nThe same folders, one tool after the other, with as many processes as gradguard where a tool can "
+        "use several. What took too long was stopped and has `>` before its figures. What they look for differs; ruff and "
+        "ty are yardsticks.\n"
     )
     for number, library in enumerate(dict.fromkeys(row["library"] for row in rows), 1):
         here = [row for row in rows if row["library"] == library]
@@ -211,7 +211,7 @@ def _neighbours(figures: dict[str, Any], folder: Path) -> str:
             ),
             "utf-8",
         )
-        text += f"\n### {library}\n\n" + _table(
+        text += f"\n### {library}, {ours['lines']:,} lines, {ours['jobs']} processes\n\n" + _table(
             ("tool", "wall, s", "CPU, s", "against gradguard, wall", "memory, MiB", "findings", "exit"),
             (
                 (

@@ -70,6 +70,10 @@ PEERS = (
 )  # fmt: skip
 
 
+BY_NAME = {peer.name.partition(" ")[0]: peer for peer in PEERS}
+"""By name without the version."""
+
+
 def programs() -> Path:
     """The folder with the peers' programs, installed when they are not there yet."""
     folder = CACHE / "peers"

@@ -234,8 +234,12 @@ def scaling(library: Library, jobs: int, left: Callable[[], float]) -> dict[str,
 
 
 def neighbours(
-    chosen: Sequence[Library], jobs: int, limit: float, left: Callable[[], float]
-) -> dict[str, Any]:
+    chosen: Sequence[Library],
+    tools: Sequence[peers.Peer],
+    jobs: int,
+    limit: float,
+    left: Callable[[], float],
+) -> list[dict[str, Any]]:
     """gradguard and its neighbours over the same folders in one run."""
     programs = peers.programs()
     rows: list[dict[str, Any]] = []
@@ -255,10 +259,7 @@ def neighbours(
                 ],
                 lambda out: out.count("\n"),
             ),
-            *(
-                (peer.name, peer.command(programs, library.folder, jobs), peer.findings)
-                for peer in peers.PEERS
-            ),
+            *((peer.name, peer.command(programs, library.folder, jobs), peer.findings) for peer in tools),
         ]
         for name, command, count in commands:
             cost = timing.run(
@@ -272,6 +273,7 @@ def neighbours(
                     "tool": name,
                     "library": f"{library.name} {library.version}",
                     "lines": library.lines,
+                    "jobs": jobs,
                     "finished": cost.code is not None,
                     "code": cost.code,
                     "wall": cost.wall,
@@ -282,4 +284,4 @@ def neighbours(
                 }
             )
             print(f"  {library.name}: {name}: {cost.wall:.1f} s, exit {cost.code}", flush=True)
-    return {"jobs": jobs, "limit": limit, "rows": rows}
+    return rows
