@@ -48,7 +48,7 @@ from gradguard.tape.path import (
     PathEnd,
     PyRaise,
 )
-from gradguard.tape.receivers import Made
+from gradguard.tape.receivers import Objects
 from gradguard.tape.record import Record
 from gradguard.tape.run import Files, Run
 from gradguard.tape.shares import OP_STEPS, Budget, Shares
@@ -161,10 +161,9 @@ class Work:
     """A run of it as a script that left nothing behind but what it defines."""
     fresh: list[Namespace | LazyV] = field(default_factory=list)
     """Modules that were loaded, and definitions of them that were made, and that are not in the snapshot yet."""
-    objects: dict[str, Made | None] = field(default_factory=dict)
-    """By class: the object that its methods share, None where each path makes one."""
-    made: dict[str, int] = field(default_factory=dict)
-    """What it took to make it once, or to see that each path may make one."""
+    objects: dict[str, Objects] = field(default_factory=dict)
+    """By class."""
+    _numbered: int = 1
     ways: covered.Ways = field(default_factory=covered.Ways)
 
     def resolve(self, module: str, level: int, from_path: str) -> str | None:
@@ -180,9 +179,10 @@ class Work:
                 self.sources[path] = known
         return known
 
-    def numbers(self, shared: int) -> int:
-        """Where the numbers of values begin that the n-th shared object holds."""
-        return SHARED_NUMBERS * (2 + shared)
+    def numbers(self) -> int:
+        """Where the numbers of values begin that the next object for several paths holds."""
+        self._numbered += 1
+        return SHARED_NUMBERS * self._numbered
 
     def loaded(self, one: Namespace | LazyV, outermost: bool) -> None:
         """The library loaded a module, or made definitions. What is made inside another may be changed until that is done."""

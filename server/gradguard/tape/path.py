@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable
+from dataclasses import dataclass
 
 MAX_STEPS = 120_000
 """Evaluated tree nodes an entry may use over all of its paths."""
@@ -40,14 +41,35 @@ class PyRaise(Exception):
         self.name = name
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The questions that a stretch of a path asked from its beginning, and the answers."""
+
+    given: tuple[bool, ...]
+    defaults: tuple[bool, ...]
+    """What each answer would have been without a prefix."""
+    asked: tuple[ast.AST | None, ...]
+    weak: tuple[bool, ...]
+    far: tuple[bool, ...]
+    answers: dict[Hashable, bool]
+    habits: dict[Hashable, bool]
+
+    def follows(self, prefix: tuple[bool, ...]) -> bool:
+        """Whether a path with this prefix gives the same answers."""
+        count = len(prefix)
+        return self.given[:count] == prefix[: len(self.given)] and self.given[count:] == self.defaults[count:]
+
+
 class Oracle:
     """Answers unknown conditions along one path."""
 
-    __slots__ = ("answers", "asked", "elsewhere", "far", "given", "habits", "prefix", "weak")
+    __slots__ = ("answers", "asked", "defaults", "elsewhere", "far", "given", "habits", "prefix", "weak")
 
     def __init__(self, prefix: tuple[bool, ...] = ()) -> None:
         self.prefix = prefix
         self.given: list[bool] = []
+        self.defaults: list[bool] = []
+        """What each answer would have been without a prefix."""
         self.answers: dict[Hashable, bool] = {}
         self.asked: list[ast.AST | None] = []
         """The test that asked for each answer, where it is one of the program's."""
@@ -87,11 +109,34 @@ class Oracle:
         if habit is not None:
             self.habits[habit] = answer
         self.given.append(answer)
+        self.defaults.append(default)
         self.asked.append(at)
         self.weak.append(weak)
         self.far.append(self.elsewhere)
         self.answers[key] = answer
         return answer
+
+    def gone(self) -> Given:
+        """All that was asked so far."""
+        return Given(
+            tuple(self.given),
+            tuple(self.defaults),
+            tuple(self.asked),
+            tuple(self.weak),
+            tuple(self.far),
+            dict(self.answers),
+            dict(self.habits),
+        )
+
+    def go(self, way: Given) -> None:
+        """Give answers that a path with this prefix would give; it has given none yet."""
+        self.given += way.given
+        self.defaults += way.defaults
+        self.asked += way.asked
+        self.weak += way.weak
+        self.far += way.far
+        self.answers.update(way.answers)
+        self.habits.update(way.habits)
 
     def children(self, *, elsewhere: bool = True) -> list[tuple[bool, ...]]:
         """Prefixes that flip one answer given after the own prefix; strong questions first.

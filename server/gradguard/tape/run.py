@@ -26,6 +26,8 @@ MOST_ASIDE, MIN_ASIDE = 10**14, 1000
 
 MAX_DEPTH = 24
 """Interpreted calls that may be nested."""
+_ONLY_HERE = frozenset({"functions", "functions_changed", "in_function", "set_grad"})
+"""Notes of what cannot be done again by taking it over."""
 
 
 class Files(Protocol):
@@ -114,6 +116,21 @@ class Rewritten:
     text: str
     depth: int
     version: int
+
+
+@dataclass(slots=True)
+class Left:
+    """What the making of an object leaves in the machine besides the object."""
+
+    leaves: list[Tensor]
+    optimizers: list[Instance]
+    notes: dict[str, Value]
+    remembered: dict[Hashable, Value]
+    lines: set[tuple[str, int]]
+    sharing: dict[ast.AST, Sharing]
+    looked: dict[ast.AST, int]
+    cuts_under: dict[ast.AST, Cut]
+    ops: int
 
 
 class Run:
@@ -327,6 +344,39 @@ class Run:
         if self.expected:
             return
         self.events.append(replace(event, certain=False) if event.certain and self.assumed() else event)
+
+    def left(self) -> Left | None:
+        """What was left so far, for another run to `take`; None where more happened than the making of an object."""
+        happened = (
+            self.nodes, self.backwards, self.submodule_inputs, self.lasting, self.lent_nodes, self.kept, self.released,
+            self.module_calls, self.retained, self.accumulated, self.doubled, self.cleared, self.reads, self.lost,
+            self.named_grads, self.stale_grads, self.rewritten, self.gradient_read, self.suspended,
+        )  # fmt: skip
+        if any(happened) or self.modes != Modes() or not _ONLY_HERE.isdisjoint(self.notes):
+            return None
+        return Left(
+            self.leaves,
+            self.optimizers,
+            self.notes,
+            self.remembered,
+            self.lines,
+            self.sharing,
+            self.looked,
+            self.cuts_under,
+            self.ops,
+        )
+
+    def take(self, left: Left) -> None:
+        """As if what another run did had been done by this one."""
+        self.leaves += left.leaves
+        self.optimizers += left.optimizers
+        self.notes.update({name: set(one) if type(one) is set else one for name, one in left.notes.items()})
+        self.remembered.update(left.remembered)
+        self.lines |= left.lines
+        self.sharing.update(left.sharing)
+        self.looked.update(left.looked)
+        self.cuts_under.update(left.cuts_under)
+        self.ops += left.ops
 
     def release(self) -> None:
         """Undo the cycles of a tape that nobody asks any more, so that it is freed now and not by a collection."""
