@@ -6,7 +6,7 @@ import ast
 import functools
 from collections.abc import Iterator, MutableMapping
 
-from gradguard.tape import imports, library, lifetime, machine, tensors
+from gradguard.tape import imports, library, lifetime, machine, tensors, versions
 from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
@@ -34,6 +34,7 @@ from gradguard.tape.values import (
     Value,
     tensors_in,
 )
+from gradguard.tape.versions import VersionV
 
 
 def get(run: Run, frame: Frame, owner: Value, name: str, node: ast.Attribute) -> Value:
@@ -76,6 +77,16 @@ def get(run: Run, frame: Frame, owner: Value, name: str, node: ast.Attribute) ->
         return _unknown_get(run, owner, name)
     if isinstance(owner, (int, float, complex)) and not isinstance(owner, bool):
         return BuiltinMethod(owner, name)
+    if isinstance(owner, VersionV):
+        return _version_get(run, owner, name)
+    return run.fresh(text=name)
+
+
+def _version_get(run: Run, owner: VersionV, name: str) -> Value:
+    if name in ("major", "minor", "micro"):
+        return owner.part(("major", "minor", "micro").index(name))
+    if name in ("base_version", "public"):
+        return owner
     return run.fresh(text=name)
 
 
@@ -87,6 +98,8 @@ def _torch_name(run: Run, owner: TorchName, name: str) -> Value:
         return {"pi": 3.141592653589793, "inf": float("inf"), "nan": float("nan"), "e": 2.718281828459045}[
             name
         ]
+    if path == "torch.__version__":
+        return versions.of_torch(run.table.version)
     if name == "__version__":
         return run.fresh("str")
     return TorchName(path)

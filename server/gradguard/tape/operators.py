@@ -28,6 +28,7 @@ from gradguard.tape.values import (
     tensors_in,
     token,
 )
+from gradguard.tape.versions import VersionV
 
 _DUNDER = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.Pow: "pow", ast.MatMult: "matmul",
@@ -92,7 +93,7 @@ def _joins_tensor(value: Value) -> bool:
 
 
 def _is_plain(value: Value) -> bool:
-    return value is None or isinstance(value, (bool, int, float, str, bytes, complex))
+    return value is None or isinstance(value, (bool, int, float, str, bytes, complex, VersionV))
 
 
 def _fold(run: Run, op: type[ast.operator], left: Value, right: Value) -> Value:

@@ -21,6 +21,7 @@ from gradguard.source.text import Source
 from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.frame import EVERYTHING, Frame, Namespace
 from gradguard.tape.values import ClassV, External, FunctionV, LazyV, TorchName
+from gradguard.tape.versions import VersionText, VersionV
 
 if TYPE_CHECKING:
     from gradguard.tape.entry import Analysis
@@ -165,7 +166,20 @@ class Comparison:
 
 
 _CONSTANTS = frozenset(
-    {type(None), bool, int, float, complex, str, bytes, type(Ellipsis), TorchName, External}
+    {
+        type(None),
+        bool,
+        int,
+        float,
+        complex,
+        str,
+        bytes,
+        type(Ellipsis),
+        TorchName,
+        External,
+        VersionText,
+        VersionV,
+    }
 )
 _LEFT_OUT = {
     FunctionV: ("node",),

@@ -223,7 +223,8 @@ def _for(run: Run, frame: Frame, node: ast.For | ast.AsyncFor) -> Steps:
 def _iterations(
     run: Run, frame: Frame, node: ast.For | ast.AsyncFor, loop: Loop, source: IteratorV, limit: int
 ) -> Steps:
-    run.loops.append(loop)
+    loops = run.loops
+    loops.append(loop)
     signal: Value = None
     try:
         for count, item in enumerate(_with_another(run, loop, source)):
@@ -241,9 +242,15 @@ def _iterations(
                 break
             signal = None
     finally:
-        run.loops.remove(loop)
+        _leave(loops, loop)
         lifetime.loop_ends(run, frame, loop)
     return signal
+
+
+def _leave(loops: list[Loop], loop: Loop) -> None:
+    """A loop ends. That of a generator that is dropped ends while others run, and may have been left before."""
+    if loop in loops:
+        loops.remove(loop)
 
 
 def _with_another(run: Run, loop: Loop, source: IteratorV) -> Iterator[Value]:
@@ -260,7 +267,8 @@ def _with_another(run: Run, loop: Loop, source: IteratorV) -> Iterator[Value]:
 
 def _while(run: Run, frame: Frame, node: ast.While) -> Steps:
     loop = run.loop(run.place(frame, node), "while")
-    run.loops.append(loop)
+    loops = run.loops
+    loops.append(loop)
     signal: Value = None
     concrete = 0
     unknown = 0
@@ -293,7 +301,7 @@ def _while(run: Run, frame: Frame, node: ast.While) -> Steps:
                 return signal
             signal = None
     finally:
-        run.loops.remove(loop)
+        _leave(loops, loop)
         lifetime.loop_ends(run, frame, loop)
     return (yield from execute_block(run, frame, node.orelse))
 

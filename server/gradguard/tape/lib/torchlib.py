@@ -21,6 +21,7 @@ from gradguard.tape.lib import (
     modules,
     operations,
     optim,
+    packages,
     standard,
 )
 from gradguard.tape.library import torch_function
@@ -39,7 +40,19 @@ from gradguard.tape.values import (
     tensors_in,
 )
 
-_MODELS = (autograd, builtins, creation, einsum, hooks, module_methods, modules, operations, optim, standard)
+_MODELS = (
+    autograd,
+    builtins,
+    creation,
+    einsum,
+    hooks,
+    module_methods,
+    modules,
+    operations,
+    optim,
+    packages,
+    standard,
+)
 """Imported for what they register."""
 
 _CONTEXTS = {
