@@ -9,7 +9,6 @@ import pytest
 import torch
 from packaging import version
 
-from gradguard.ops import table
 from tests.tape.analysing import analysed
 
 PROGRAM = """\
