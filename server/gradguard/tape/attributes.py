@@ -12,6 +12,7 @@ from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.lending import lend
 from gradguard.tape.run import Run
+from gradguard.tape.truth import TRAINS
 from gradguard.tape.values import (
     ArrayV,
     BuiltinMethod,
@@ -118,6 +119,8 @@ def _unknown_get(run: Run, owner: Sym, name: str) -> Value:
     )
     made.facts["__owner__"] = owner
     made.facts["__name__"] = name
+    if name == "requires_grad":
+        made.facts[TRAINS] = owner
     owner.facts[name] = made
     return made
 

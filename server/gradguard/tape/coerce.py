@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.run import Run
-from gradguard.tape.values import Sym, Value
+from gradguard.tape.values import GRAPHLESS, Sym, Value
 
 
 def is_number(value: Value) -> bool:
@@ -50,9 +50,6 @@ def as_tensor(run: Run, value: Sym, place: Place | None = None) -> Tensor:
         value.kind = "tensor"
     return value.tensor
 
-
-GRAPHLESS = "__graphless__"
-"""Fact of a value: no gradient goes through it if it is a tensor."""
 
 HOST = "host"
 """Begins the key of what was made on the CPU and is not moved, and of its parts."""

@@ -399,7 +399,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
         children = oracle.children(elsewhere=shows)
         queue += [(child, choice.flipped(oracle, child) if spare else None) for child in children]
         if len(paths) == 1:
-            queue.sort(key=lambda waiting: (len(waiting[0]) <= oracle.made, len(waiting[0])))
+            queue.sort(key=lambda waiting: len(waiting[0]))
     steps = allowed.whole - max(budget[0], 0)
     return Record(
         tuple(event for event in merging.merged(paths) if not lifetime.used_elsewhere(event, needed)),
@@ -542,7 +542,6 @@ def function_entry(work: Work, name: str, owner: str) -> Callable[[Run], None]:
         if isinstance(holder, ClassV) and function.kind != "staticmethod":
             made = function.kind != "classmethod"
             receiver = receivers.receiver(run, work, frame, holder, place) if made else holder
-            run.oracle.made = len(run.oracle.given)
             run.events.clear()
             call.args.append(receiver)
             call.exprs.append(None)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from gradguard.ops.model import ALWAYS, AliasKind, Op
 from gradguard.tape.binding import Call
-from gradguard.tape.coerce import GRAPHLESS
 from gradguard.tape.domain import Tensor
 from gradguard.tape.machine import NOT_DIFFERENTIABLE
 from gradguard.tape.run import Run
 from gradguard.tape.shapes import cast_target, dtype_of
-from gradguard.tape.values import Sym, Value
+from gradguard.tape.values import GRAPHLESS, Sym, Value
 
 
 def mark(made: Sym, graphless: bool) -> Sym:

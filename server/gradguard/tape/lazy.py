@@ -5,7 +5,8 @@ into classes and their decorators. So a statement that only gives names their va
 
     class Encoder(Module): ...          waits
     MODELS = make_registry()            waits
-    @MODELS.register                    waits with the registry: whoever reads `MODELS` finds what was registered
+    SMALL = dict(MODELS)                waits with `MODELS`, which the call may change
+    @register("decoder")                runs when the module does: who reads the table may not read this module
     class Decoder(Module): ...
     if available(): ...                 runs when the module does, and makes what it reads
 
@@ -99,10 +100,12 @@ _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 def _defined(statement: ast.stmt) -> tuple[str, ...]:
     """The names of a statement that does nothing but give them values; none where it takes no time to run."""
     if isinstance(statement, _DEFINITIONS):
-        return (statement.name,)
+        return () if any(map(_enters, statement.decorator_list)) else (statement.name,)
     if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or isinstance(
         statement.value, (ast.Constant, type(None))
     ):
+        return ()
+    if any(_registers(part.func) for part in ast.walk(statement) if isinstance(part, ast.Call)):
         return ()
     found: list[str] = []
     pending = [*statement.targets] if isinstance(statement, ast.Assign) else [statement.target]
@@ -115,6 +118,21 @@ def _defined(statement: ast.stmt) -> tuple[str, ...]:
         else:
             return ()
     return tuple(found)
+
+
+def _enters(decorator: ast.expr) -> bool:
+    """Whether a decorator seems to put what it decorates into a table of another module.
+
+    `@register_model`, `@TABLE.register(name)`, `@kernel_of(resize, Image)`
+    """
+    if not isinstance(decorator, ast.Call):
+        return _registers(decorator)
+    given = (*decorator.args, *(keyword.value for keyword in decorator.keywords))
+    return _registers(decorator.func) or any(isinstance(one, (ast.Name, ast.Attribute)) for one in given)
+
+
+def _registers(func: ast.expr) -> bool:
+    return "regist" in ast.unparse(func).lower()
 
 
 def _bound(node: ast.AST) -> Iterator[str]:

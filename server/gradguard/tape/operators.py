@@ -14,7 +14,7 @@ from gradguard.tape.enumerations import compared, is_member
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
 from gradguard.tape.special import call_special
-from gradguard.tape.truth import ASKED, key_of, known_truth, truth
+from gradguard.tape.truth import ASKED, TRAINS, key_of, known_truth, truth
 from gradguard.tape.values import (
     ArrayV,
     DictV,
@@ -246,7 +246,10 @@ def unary(run: Run, frame: Frame, op: type[ast.unaryop], value: Value, node: ast
             made = Sym(("not", ("bool", key_of(value))), "bool")
             made.facts[ASKED] = value
             return made
-        return Sym(("not", value.key if isinstance(value, Sym) else key_of(value)), "bool")
+        made = Sym(("not", value.key if isinstance(value, Sym) else key_of(value)), "bool")
+        if isinstance(value, Sym) and TRAINS in value.facts and value.key[0] != "not":
+            made.facts[TRAINS] = value.facts[TRAINS]
+        return made
     if isinstance(value, Tensor):
         name = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}[op]
         call = Call([value], {}, run.place(frame, node), [node.operand], {})

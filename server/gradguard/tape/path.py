@@ -89,8 +89,6 @@ class Oracle:
         """Code of another file runs for a top level: that of an imported module, or a function that a script calls."""
         self.far: list[bool] = []
         """Whether each answer was given to such code."""
-        self.made = 0
-        """Answers given while the object was made whose method the path runs."""
         self.habits: dict[Hashable, bool] = {}
         """The last answer given at each test of a loop's body."""
 
@@ -157,7 +155,7 @@ class Oracle:
         elsewhere: also the answers given to code of another file that runs for a top level.
         """
         start = len(self.prefix)
-        indices = sorted(range(start, len(self.given)), key=lambda i: (self.weak[i], i < self.made))
+        indices = sorted(range(start, len(self.given)), key=lambda i: self.weak[i])
         if not elsewhere:
             indices = [i for i in indices if not self.far[i]]
         return [(*self.given[:i], not self.given[i]) for i in indices]

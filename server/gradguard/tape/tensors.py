@@ -12,7 +12,7 @@ from gradguard.tape.domain import Tensor, Write, both
 from gradguard.tape.frame import Frame
 from gradguard.tape.lending import lend
 from gradguard.tape.run import Run
-from gradguard.tape.truth import known_truth
+from gradguard.tape.truth import TRAINS, known_truth
 from gradguard.tape.values import ArrayV, BuiltinMethod, Sym, TorchName, TupleV, Value, tensors_in
 
 Handler = Callable[[Run, Frame, Tensor, Call, ast.AST], Value]
@@ -30,7 +30,7 @@ def attribute(run: Run, frame: Frame, owner: Tensor, name: str, node: ast.AST) -
         return _grad(run, frame, owner, node)
     if name == "requires_grad":
         needs = machine.requires_grad(run, owner)
-        return Sym(("rg", owner.number), "bool") if needs is None else needs
+        return _asked(Sym(("rg", owner.number), "bool"), owner) if needs is None else needs
     if name == "shape":
         return _shape(run, owner)
     if name == "is_leaf":
@@ -323,6 +323,18 @@ def _number(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) ->
     return total if total is not None else Sym((name, owner.number), "int")
 
 
+def _floats(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    """`x.is_floating_point()`; whichever way a program goes for it, an integer asks no gradient."""
+    if owner.dtype is not None:
+        return "float" in owner.dtype
+    return _asked(Sym((call.name, owner.number), "bool"), owner)
+
+
+def _asked(condition: Sym, owner: Tensor) -> Sym:
+    condition.facts[TRAINS] = owner
+    return condition
+
+
 def _bytes(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
     """The memory itself, or where it is."""
     owner.memory.held = True
@@ -475,7 +487,7 @@ _METHODS: dict[str, Handler] = {
     "is_contiguous": _number,
     "get_device": _number,
     "storage_offset": _number,
-    "is_floating_point": _number,
+    "is_floating_point": _floats,
     "type": _to,
     "register_hook": _hook,
     "register_post_accumulate_grad_hook": _hook,

@@ -9,10 +9,14 @@ from gradguard.tape import reads
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.run import Run
-from gradguard.tape.values import ArrayV, DictV, External, ListV, Sym, TupleV, Value
+from gradguard.tape.values import GRAPHLESS, ArrayV, DictV, External, ListV, Sym, TupleV, Value
 
 ASKED = "__asked__"
 """Fact of a condition: the tensor whose value it is."""
+
+
+TRAINS = "__trains__"
+"""Fact of a condition: the tensor, or the unknown value, that asks a gradient only where it holds, as `x.requires_grad`, `x.is_floating_point()`."""
 
 
 def asks(value: Value) -> bool:
@@ -53,6 +57,17 @@ def known_truth(value: Value) -> bool | None:
     return True
 
 
+def _asks_none(value: Value) -> None:
+    """This path has chosen that no gradient is asked for a value."""
+    if isinstance(value, Sym) and value.tensor is None:
+        value.facts[GRAPHLESS] = True
+        return
+    tensor: Tensor | None = value.tensor if isinstance(value, Sym) else value
+    while tensor is not None:
+        tensor.requires_grad = tensor.requires_grad is True
+        tensor = tensor.base
+
+
 def truth(run: Run, frame: Frame, value: Value, node: ast.AST, *, weak: bool = False) -> bool:
     """Which way a condition goes on this path."""
     known = known_truth(value)
@@ -65,5 +80,8 @@ def truth(run: Run, frame: Frame, value: Value, node: ast.AST, *, weak: bool = F
     if isinstance(value, Sym):
         if value.tensor is not None and value.kind == "tensor":
             reads.host_read(run, frame, node, "bool", value.tensor, implicit=True)
-        return run.oracle.decide(value.key, weak=weak, habit=habit, at=node)
+        answer = run.oracle.decide(value.key, weak=weak, habit=habit, at=node)
+        if TRAINS in value.facts and answer is (value.key[0] == "not"):
+            _asks_none(value.facts[TRAINS])
+        return answer
     return run.oracle.decide(("bool", key_of(value)), weak=weak, habit=habit, at=node)

@@ -20,6 +20,10 @@ Value = Any
 """Any abstract value: a Python constant or one of the classes of this file, or a Tensor."""
 
 
+GRAPHLESS = "__graphless__"
+"""Fact of an unknown value: no gradient goes through it if it is a tensor."""
+
+
 class Sym:
     """A value that is not known.
 

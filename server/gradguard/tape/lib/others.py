@@ -216,7 +216,7 @@ def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: C
         return _moved(run, owner, name, call)
     # What stood where only a number can stand has these methods too: it is one of NumPy's.
     described = owner.facts.get("__name__") in ("dtype", "device", "shape") or owner.kind in _NUMBER_KINDS
-    if name in ("item", "tolist", "numpy") and not call.args and not described:
+    if name in ("item", "tolist", "numpy", "is_floating_point") and not call.args and not described:
         return library.method(run, frame, as_tensor(run, owner), name, call, node)
     escaped(run, call, node)
     func = getattr(node, "func", None)

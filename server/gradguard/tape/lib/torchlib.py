@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import reads, tensors, torchcalls
+from gradguard.tape import library, reads, tensors, torchcalls
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor, is_number
 from gradguard.tape.contexts import ENTERING, switched
@@ -265,6 +265,16 @@ def _swapped(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         tensor.requires_grad = tensor.leaf = tensor.inference = None
         tensor.alias_sure = tensor.sure = False
     return None
+
+
+@torch_function("torch.is_floating_point")
+def _floats(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    owner = call.get(0, "input")
+    owner = as_tensor(run, owner) if isinstance(owner, Sym) else owner
+    if not isinstance(owner, Tensor):
+        return run.fresh("bool")
+    asked = Call([], {}, call.place, [], {}, name="is_floating_point")
+    return library.method(run, frame, owner, "is_floating_point", asked, node)
 
 
 @torch_function("torch.is_grad_enabled")
