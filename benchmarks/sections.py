@@ -280,8 +280,12 @@ def neighbours(
                     "cpu": cost.cpu,
                     "memory": cost.memory,
                     "findings": count(cost.out) if cost.code is not None else None,
-                    "message": cost.err.strip().splitlines()[-1][:200] if cost.err.strip() else "",
+                    "message": _last_line(cost.err).replace(f"{library.folder}/", ""),
                 }
             )
             print(f"  {library.name}: {name}: {cost.wall:.1f} s, exit {cost.code}", flush=True)
     return rows
+
+
+def _last_line(text: str) -> str:
+    return text.strip().splitlines()[-1][:200] if text.strip() else ""
