@@ -49,7 +49,7 @@ def lookup(run: Run, frame: Frame, name: str) -> Value:
         value = home.variables[name]
         if type(value) in imports.STAND_INS:
             value = imports.known(run, home.variables, name)
-        elif type(value) is Sym and "__reading__" in value.facts:
+        if type(value) is Sym and "__reading__" in value.facts:
             reads.used(run, value.facts["__reading__"])
         return value
     variables = frame.namespace.variables
