@@ -14,8 +14,8 @@ import pytest
 from gradguard.check.api import Report
 from gradguard.check.settings import Settings
 from gradguard.cli import fix
-from gradguard.cli.reading import Unreadable
 from gradguard.cli.worker import Checker, Job
+from gradguard.disk.reading import Unreadable
 from gradguard.findings import Applicability, Certainty, Finding, FixPlan, Severity, Span
 from gradguard.source.text import Source
 from tests.cli.running import CLEAN, LINE, RAISES, Runner

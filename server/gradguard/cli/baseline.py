@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gradguard.cli.fingerprints import LineOf, fingerprints
-from gradguard.cli.reading import replace_file
 from gradguard.cli.refused import Refused
+from gradguard.disk.writing import replace_file
 from gradguard.findings import Finding
 
 FORMAT = 1

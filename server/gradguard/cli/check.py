@@ -21,10 +21,10 @@ from gradguard.cli import discover, output, pool, progress
 from gradguard.cli.cache import Cache, open_cache
 from gradguard.cli.configuration import Configuration, command_line_layer
 from gradguard.cli.formats import text
-from gradguard.cli.reading import Unreadable
 from gradguard.cli.refused import Refused
 from gradguard.cli.result import Outcome, Trouble
 from gradguard.cli.worker import Checked, Checker, Job
+from gradguard.disk.reading import Unreadable
 from gradguard.findings import Applicability, Finding, Limit
 from gradguard.ide.fixall import Edits
 from gradguard.source.decode import Undecodable

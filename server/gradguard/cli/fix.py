@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gradguard.check.api import Report
-from gradguard.cli.reading import Unreadable, decode, read_bytes, replace_file
 from gradguard.cli.worker import Checker, Job
+from gradguard.disk.reading import Unreadable, decode, read_bytes
+from gradguard.disk.writing import replace_file
 from gradguard.ide import fixall
 from gradguard.source.decode import Decoded, Undecodable
 from gradguard.source.text import Source

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gradguard.cli.fingerprints import LineOf
-from gradguard.cli.reading import Unreadable, decode, read_bytes, replace_file
 from gradguard.cli.result import Outcome
+from gradguard.disk.reading import Unreadable, decode, read_bytes
+from gradguard.disk.writing import replace_file
 from gradguard.source.lines import LineIndex
 
 FORMATS = ("text", "json", "sarif", "github", "gitlab")

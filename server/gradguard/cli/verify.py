@@ -19,7 +19,7 @@ import re
 import sys
 from pathlib import Path
 
-from gradguard.cli.reading import Unreadable, decode, read_bytes
+from gradguard.disk.reading import Unreadable, decode, read_bytes
 from gradguard.findings import Span
 from gradguard.ide import inplace
 from gradguard.runtime.verify import Comparison, Task, verify

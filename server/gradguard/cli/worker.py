@@ -20,8 +20,8 @@ from gradguard.check.settings import Settings, options
 from gradguard.check.workspace import ReadingWorkspace, Workspace
 from gradguard.cli import plain
 from gradguard.cli.cache import Cache, digest
-from gradguard.cli.reading import Unreadable, decode, read_bytes, read_or_none
 from gradguard.cli.result import Trouble
+from gradguard.disk.reading import Unreadable, decode, read_bytes, read_or_none
 from gradguard.findings import Finding, Span
 from gradguard.ide.fixall import Edits, edits_of
 from gradguard.source.decode import Decoded

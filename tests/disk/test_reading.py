@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import os
+import socket
 from pathlib import Path
 
 import pytest
 
-from gradguard.cli.reading import Unreadable, decode, read_file, replace_file
+from gradguard.disk.reading import Unreadable, decode, read_bytes, read_file
+from gradguard.disk.writing import replace_file
 from gradguard.source.decode import Undecodable
 
 
@@ -103,3 +106,75 @@ def test_replacing_follows_a_link(tmp_path: Path) -> None:
 def test_a_missing_file_says_so(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match="No such file"):
         read_file(tmp_path / "none.py")
+
+
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    (tmp_path / "nowhere").symlink_to("missing")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "socket"))
+        reasons = {path.name: _reason(path) for path in tmp_path.iterdir()}
+    assert reasons == {
+        "pipe": "a named pipe, not a file",
+        "folder": "a folder, not a file",
+        "zero": "a device, not a file",
+        "one": "symbolic links that lead in a circle",
+        "two": "symbolic links that lead in a circle",
+        "nowhere": os.strerror(errno.ENOENT),
+        "socket": "a socket, not a file",
+    }
+
+
+def test_reading_stops_at_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    path.write_bytes(b"x" * 3_000_000)
+    assert len(read_bytes(path, 3_000_000)) == 3_000_000
+    with pytest.raises(Unreadable, match="larger than 2 MB, which is as much as is read"):
+        read_bytes(path, 2_999_999)
+
+
+def test_a_file_that_does_not_tell_its_size_is_bounded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "grows").write_bytes(b"x")
+    monkeypatch.setattr(os, "read", lambda handle, size: b"x" * size)
+    with pytest.raises(Unreadable, match="larger than 4 MB"):
+        read_bytes(tmp_path / "grows", 4_000_000)
+
+
+def test_a_pipe_that_takes_the_place_of_a_file_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    os.mkfifo(tmp_path / "pipe")
+    seen = os.stat(tmp_path / "file")
+    monkeypatch.setattr(os, "stat", lambda path: seen)
+    with pytest.raises(Unreadable, match="a named pipe, not a file"):
+        read_bytes(tmp_path / "pipe")
+
+
+def test_a_name_that_no_file_can_have_is_unreadable(tmp_path: Path) -> None:
+    assert "null" in _reason(tmp_path / "a\0b")
+    assert _reason(tmp_path / ("a" * 5000))
+
+
+def test_no_handle_is_left_open(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x" * 100)
+    (tmp_path / "folder").mkdir()
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    for _ in range(20):
+        read_bytes(tmp_path / "file")
+        _reason(tmp_path / "folder")
+        with pytest.raises(Unreadable):
+            read_bytes(tmp_path / "file", 10)
+    assert not before or len(os.listdir("/proc/self/fd")) == before
+
+
+def _reason(path: Path) -> str:
+    with pytest.raises(Unreadable) as caught:
+        read_bytes(path)
+    return str(caught.value)

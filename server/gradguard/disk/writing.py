@@ -1,4 +1,4 @@
-"""Files on the disk: read as text with the reason where that fails, and replaced at once."""
+"""Files are replaced at once: a reader sees the old or the new, never a part."""
 
 from __future__ import annotations
 
@@ -8,44 +8,9 @@ import os
 import tempfile
 from pathlib import Path
 
-from gradguard.source.decode import Decoded, Undecodable, decode_file
-
-
-class Unreadable(Exception):
-    """A file cannot be read as text; the message says why, without its path."""
-
-
-def decode(data: bytes) -> Decoded:
-    """Text of a file's bytes. Raises Unreadable."""
-    try:
-        return decode_file(data)
-    except Undecodable as error:
-        raise Unreadable(str(error)) from None
-
-
-def read_file(path: Path) -> Decoded:
-    """Text of a file on disk. Raises Unreadable."""
-    return decode(read_bytes(path))
-
-
-def read_bytes(path: Path) -> bytes:
-    """Bytes of a file on disk. Raises Unreadable."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise Unreadable(error.strerror or str(error)) from None
-
-
-def read_or_none(path: str) -> str | None:
-    """Text of a file, None where it cannot be had."""
-    try:
-        return read_file(Path(path)).text
-    except Unreadable:
-        return None
-
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Put bytes in the place of a file at once: a reader sees the old or the new, never a part.
+    """Put bytes in the place of a file.
 
     Keeps mode and owner, and follows a symbolic link to the file it names. Raises OSError, also for a file that
     is not to be written: its folder would let another take its place. Other hard links keep the old bytes, as

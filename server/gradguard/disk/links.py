@@ -1,0 +1,36 @@
+"""How far links lead: a repository's own links are followed inside of what was asked for, and no farther."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+
+class Bounds:
+    """Folders in which a file must really lie. Without any folder, everything is inside.
+
+    A path that passes through no link below the folder is inside whatever the folder's own path passes through:
+    what a user names may lie behind a link, what a repository names may not lead out.
+    """
+
+    def __init__(self, folders: Iterable[str]) -> None:
+        self._real = tuple(dict.fromkeys(_with_end(os.path.realpath(each)) for each in folders))
+        self._folders: dict[str, bool] = {}
+
+    def holds(self, path: str) -> bool:
+        """Whether a path (absolute) lies inside once its links are followed."""
+        if not self._real:
+            return True
+        folder, _name = os.path.split(path)
+        if folder not in self._folders:
+            self._folders[folder] = self._inside(os.path.realpath(folder))
+        if not os.path.islink(path):
+            return self._folders[folder]
+        return self._inside(os.path.realpath(path))
+
+    def _inside(self, real: str) -> bool:
+        return _with_end(real).startswith(self._real)
+
+
+def _with_end(path: str) -> str:
+    return path.rstrip(os.sep) + os.sep

@@ -1,0 +1,47 @@
+"""A repository's links lead no farther than the folders that were asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradguard.disk.links import Bounds
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name in ("project/package", "other"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "a.py").touch()
+    return tmp_path / "project"
+
+
+def test_what_lies_inside_is_inside(project: Path) -> None:
+    assert Bounds([str(project)]).holds(str(project / "package" / "a.py"))
+    assert not Bounds([str(project / "pack")]).holds(str(project / "package" / "a.py"))
+
+
+def test_links_inside_are_followed_and_links_out_are_not(project: Path) -> None:
+    (project / "in.py").symlink_to("package/a.py")
+    (project / "out.py").symlink_to("../other/a.py")
+    (project / "folder").symlink_to("../other")
+    (project / "around").symlink_to("folder/../project/package")
+    bounds = Bounds([str(project)])
+    assert bounds.holds(str(project / "in.py"))
+    assert bounds.holds(str(project / "around" / "a.py"))
+    assert not bounds.holds(str(project / "out.py"))
+    assert not bounds.holds(str(project / "folder" / "a.py"))
+    assert not bounds.holds(str(project / ".." / "other" / "a.py"))
+    assert Bounds([str(project), str(project.parent / "other")]).holds(str(project / "out.py"))
+
+
+def test_the_folder_itself_may_lie_behind_a_link(project: Path) -> None:
+    (project.parent / "link").symlink_to("project")
+    bounds = Bounds([str(project.parent / "link")])
+    assert bounds.holds(str(project.parent / "link" / "package" / "a.py"))
+    assert bounds.holds(str(project / "package" / "a.py"))
+
+
+def test_without_a_folder_everything_is_inside(project: Path) -> None:
+    assert Bounds([]).holds(str(project / "package" / "a.py"))
