@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 ALL = "ALL"
 
+LONGEST = 60
+"""Characters of a selector that a message quotes; no rule has a longer name."""
+
 
 @dataclass(frozen=True, slots=True)
 class RuleInfo:
@@ -32,6 +35,8 @@ class Catalogue:
     def rule(self, selector: str) -> RuleInfo | None:
         """The one rule with this code or name."""
         wanted = selector.strip()
+        if len(wanted) > LONGEST:
+            return None
         for rule in self.rules:
             if wanted.upper() == rule.code or wanted.lower() == rule.name:
                 return rule
@@ -58,6 +63,8 @@ class Catalogue:
 
     def nearest(self, selector: str) -> str | None:
         """The code or name that was probably meant."""
+        if len(selector) > LONGEST:
+            return None
         names = [rule.name for rule in self.rules]
         codes = [rule.code for rule in self.rules]
         wanted = selector.strip()
@@ -67,11 +74,16 @@ class Catalogue:
                 return close[0]
         return None
 
-    def unknown(self, selector: str) -> str:
-        """The message for a selector that names no rule."""
-        near = self.nearest(selector)
-        hint = f'; did you mean "{near}"?' if near else ""
-        return f'unknown rule "{selector}"{hint}'
+    def unknown(self, selector: str, *, hint: bool = True) -> str:
+        """The message for a selector that names no rule; `hint` says which one was probably meant, which takes long."""
+        near = self.nearest(selector) if hint else None
+        meant = f'; did you mean "{near}"?' if near else ""
+        return f'unknown rule "{quoted(selector)}"{meant}'
+
+
+def quoted(selector: str) -> str:
+    """A selector as messages quote it."""
+    return selector if len(selector) <= LONGEST else selector[: LONGEST - 3] + "..."
 
 
 @functools.cache
