@@ -96,7 +96,7 @@ def shape(name: str, option: Option) -> Json:
             }
         case Kind.VERSION:
             return {"type": "string", "pattern": VERSION_PATTERN, "default": default_of(name)}
-        case Kind.STRINGS:
+        case Kind.STRINGS | Kind.PATTERNS:
             return {**strings, "default": list(default_of(name))}
         case Kind.RULES:
             return {

@@ -185,6 +185,7 @@ SAMPLES: dict[Kind, object] = {
     Kind.CHOICE: "onSave",
     Kind.VERSION: "2.6",
     Kind.STRINGS: ["a/"],
+    Kind.PATTERNS: ["a/"],
     Kind.RULES: ["GG1"],
     Kind.LEVELS: {"GG101": "off"},
     Kind.RULES_BY_GLOB: {"a/**": ["GG1"]},

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import difflib
 import re
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from gradguard.check.catalogue import Catalogue, catalogue
+from gradguard.check.patterns import compiled
 from gradguard.check.settings import Kind, Layer, Level, Option, options
 
-VERSION = re.compile(r"(\d+)\.(\d+)(\.\d+)?([.+-]?\w+)*")
+VERSION = re.compile(r"\d+\.\d+([.+-]?\w)*")
+
+TOLD = 50
+"""Problems of one table that are told; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,33 +59,51 @@ def parse(
         if editor or not option.editor_only
     }
     layer: dict[str, Any] = {}
-    problems: list[Problem] = []
-    reader = _Reader(where, rules, problems)
+    reader = _Reader(where, rules)
     for key, value in data.items():
         if key not in known:
-            problems.append(Problem(where, key, _unknown_key(key, known, editor)))
+            reader.add(key, partial(_unknown_key, key, known, editor))
             continue
         name, option = known[key]
         read = reader.read(key, option, value)
         if read is not None:
             layer[name] = read
-    return Parsed(layer, tuple(problems))
+    return Parsed(layer, reader.problems())
 
 
 def version_problem(text: str) -> str | None:
     """Why this is no torch version, or None when it is one."""
-    if text == "auto" or VERSION.fullmatch(text):
+    if text == "auto" or (len(text) <= 100 and VERSION.fullmatch(text)):
         return None
-    return f'"{text}" is no torch version; write "auto" or one such as "2.6"'
+    return f'"{shortened(text)}" is no torch version; write "auto" or one such as "2.6"'
+
+
+def shortened(text: str) -> str:
+    """A text as it is quoted in a message."""
+    return text if len(text) <= 100 else text[:97] + "..."
 
 
 class _Reader:
     """Reads one value after the other into the form that `Settings` holds; None where nothing could be taken."""
 
-    def __init__(self, where: str, rules: Callable[[], Catalogue], problems: list[Problem]) -> None:
+    def __init__(self, where: str, rules: Callable[[], Catalogue]) -> None:
         self._where = where
         self._rules = rules
-        self._problems = problems
+        self._told: list[Problem] = []
+        self._untold = 0
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What was wrong, and how much more than can be told."""
+        if not self._untold:
+            return tuple(self._told)
+        return *self._told, Problem(self._where, "", f"and {self._untold} more problems")
+
+    def add(self, key: str, message: Callable[[], str]) -> None:
+        """Note a problem; its message is made only when it is told."""
+        if len(self._told) < TOLD:
+            self._told.append(Problem(self._where, key, message()))
+        else:
+            self._untold += 1
 
     def read(self, key: str, option: Option, value: Any) -> Any:
         match option.kind:
@@ -96,6 +120,8 @@ class _Reader:
                 return self._version(key, value)
             case Kind.STRINGS:
                 return self._strings(key, value)
+            case Kind.PATTERNS:
+                return self._patterns(key, value)
             case Kind.RULES:
                 return self._selectors(key, value, choose=key == "select")
             case Kind.LEVELS:
@@ -110,7 +136,7 @@ class _Reader:
             return None
         problem = version_problem(value)
         if problem:
-            self._add(key, problem)
+            self.add(key, lambda: problem)
             return None
         return value
 
@@ -120,17 +146,26 @@ class _Reader:
             return None
         return tuple(value)
 
+    def _patterns(self, key: str, value: Any) -> tuple[str, ...] | None:
+        texts = self._strings(key, value)
+        if texts is None:
+            return None
+        refused = compiled(texts).refused
+        for text, why in refused.items():
+            self.add(key, partial(_no_pattern, text, why))
+        return tuple(text for text in texts if text not in refused)
+
     def _selectors(self, key: str, value: Any, *, choose: bool = False) -> tuple[str, ...] | None:
         texts = self._strings(key, value)
         if texts is None:
             return None
         rules = self._rules() if texts else None
         codes: set[str] = set()
-        for text in texts:
+        for text in dict.fromkeys(texts):
             assert rules is not None
             found = rules.choose(text) if choose else rules.resolve(text)
             if not found:
-                self._add(key, rules.unknown(text))
+                self.add(key, partial(rules.unknown, shortened(text)))
             codes |= found
         return tuple(sorted(codes))
 
@@ -147,7 +182,7 @@ class _Reader:
             at = f"{key}.{selector}"
             if not codes:
                 assert rules is not None
-                self._add(at, rules.unknown(selector))
+                self.add(at, partial(rules.unknown, shortened(selector)))
             elif word not in words:
                 self._wrong(at, word, ", ".join(f'"{each}"' for each in words))
             else:
@@ -158,25 +193,41 @@ class _Reader:
         if not isinstance(value, Mapping):
             self._wrong(key, value, "a table from file pattern to a list of rules")
             return None
-        read = ((glob, self._selectors(f"{key}.{glob}", selectors)) for glob, selectors in value.items())
-        return tuple((glob, codes) for glob, codes in read if codes is not None)
+        read = []
+        refused = compiled(tuple(value)).refused
+        for glob, selectors in value.items():
+            codes = self._selectors(f"{key}.{glob}", selectors)
+            if glob in refused:
+                self.add(f"{key}.{glob}", partial(_no_pattern, glob, refused[glob]))
+            elif codes is not None:
+                read.append((glob, codes))
+        return tuple(read)
 
     def _wrong(self, key: str, value: Any, wanted: str) -> None:
-        self._add(key, f"expected {wanted}, found {_show(value)}")
+        self.add(key, lambda: f"expected {wanted}, found {_show(value)}")
 
-    def _add(self, key: str, message: str) -> None:
-        self._problems.append(Problem(self._where, key, message))
+
+def _no_pattern(text: str, why: str) -> str:
+    return f'"{shortened(text)}" is no pattern as in .gitignore: {why}'
 
 
 def _show(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return f'"{value}"'
+        return f'"{shortened(value)}"'
     if isinstance(value, Mapping):
         return "a table"
-    text = repr(value)
+    try:
+        text = _REPR.repr(value)
+    except ValueError:  # Python does not write numbers of thousands of digits
+        return "a huge number"
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+_REPR = reprlib.Repr()
+_REPR.maxlevel = 3
+_REPR.maxstring = _REPR.maxlong = _REPR.maxother = 40
 
 
 def _unknown_key(key: str, known: Mapping[str, tuple[str, Option]], editor: bool) -> str:

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Any
 
 from gradguard.check.catalogue import Catalogue, catalogue
-from gradguard.check.parsing import Parsed, Problem, parse
+from gradguard.check.parsing import Parsed, Problem, parse, shortened
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -56,8 +56,8 @@ def find(folder: PurePath, read: Read, *, rules: Callable[[], Catalogue] = catal
 def parse_text(text: str, path: str, *, rules: Callable[[], Catalogue] = catalogue) -> Parsed | None:
     """The `[tool.gradguard]` table of a pyproject.toml; None when it has none."""
     try:
-        data: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        data = _loaded(text)
+    except ValueError as error:
         return Parsed({}, (_toml_problem(path, str(error)),))
     tool = data.get("tool")
     table = tool.get("gradguard") if isinstance(tool, dict) else None
@@ -66,41 +66,81 @@ def parse_text(text: str, path: str, *, rules: Callable[[], Catalogue] = catalog
     if not isinstance(table, dict):
         return Parsed({}, (Problem(path, "tool.gradguard", "expected a table"),))
     parsed = parse(table, path, rules=rules)
+    lines = _Lines(text) if parsed.problems else None
     placed = tuple(
-        Problem(path, f"[tool.gradguard] {problem.key}", problem.message, line_of_key(text, problem.key))
+        Problem(
+            path,
+            f"[tool.gradguard] {shortened(problem.key)}".rstrip(),
+            problem.message,
+            lines.of(problem.key) if lines else 0,
+        )
         for problem in parsed.problems
     )
     return Parsed(parsed.layer, placed)
 
 
-def line_of_key(text: str, key: str) -> int:
-    """Line (from 1) on which a key of `[tool.gradguard]` is set, 0 when it cannot be told.
+MOST_PARTS = 64
+"""Parts of a dotted key: the time and the memory that tomllib takes for one grow with their square."""
+
+_PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"?|'[^'\n]*'?)"""
+_DOTTED = re.compile(rf"#.*|{_PART}(?:[ \t]*\.[ \t]*{_PART})*")
+
+
+def _loaded(text: str) -> dict[str, Any]:
+    """Raises ValueError."""
+    for found in _DOTTED.finditer(text):
+        key = found.group()
+        if key.count(".") < MOST_PARTS or key.startswith("#"):
+            continue
+        if len(re.findall(_PART, key)) > MOST_PARTS:
+            line = text.count("\n", 0, found.start()) + 1
+            raise ValueError(f"A key of more than {MOST_PARTS} parts (at line {line}, column 1)")
+    try:
+        data: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise ValueError("Nested too deeply") from None
+    except ValueError:
+        raise ValueError("A number or a date that Python does not take") from None
+    return data
+
+
+class _Lines:
+    """The lines on which the keys of a text are set.
 
     Reads the usual ways of writing TOML: a table header and keys below it, bare or quoted. `rules.GG101` is
     looked for both as a dotted key and in the table `[tool.gradguard.rules]`.
     """
-    head, _, tail = key.partition(".")
-    wanted = {("tool.gradguard", key), ("tool.gradguard", head)}
-    if tail:
-        wanted.add((f"tool.gradguard.{head}", tail))
-    best = 0
-    table = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        header = re.match(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$", line)
-        if header:
-            table = header.group(1).replace('"', "").replace("'", "")
-            if table == f"tool.gradguard.{key}":
-                return number
-            continue
-        pair = re.match(r"""\s*("[^"]*"|'[^']*'|[\w.\-]+)\s*=""", line)
-        if pair is None:
-            continue
-        name = pair.group(1).strip("\"'")
-        if (table, name) in wanted:
-            if name != head or not tail:
-                return number
-            best = best or number
-    return best
+
+    def __init__(self, text: str) -> None:
+        self._headers: dict[str, int] = {}
+        self._keys: dict[tuple[str, str], int] = {}
+        table = ""
+        for number, line in enumerate(text.split("\n"), 1):
+            line = line.strip()
+            if line.startswith("["):
+                header = line[1:].partition("#")[0].rstrip()
+                if header.endswith("]"):
+                    table = header[:-1].strip().replace('"', "").replace("'", "")
+                    self._headers.setdefault(table, number)
+                continue
+            pair = _PAIR.match(line)
+            if pair is not None:
+                self._keys.setdefault((table, pair.group(1).strip("\"'")), number)
+
+    def of(self, key: str) -> int:
+        """Line (from 1) on which a key of `[tool.gradguard]` is set, 0 when it cannot be told."""
+        head, _, tail = key.partition(".")
+        places = [
+            self._headers.get(f"tool.gradguard.{key}"),
+            self._keys.get(("tool.gradguard", key)),
+            self._keys.get((f"tool.gradguard.{head}", tail)) if tail else None,
+        ]
+        return min((each for each in places if each), default=self._keys.get(("tool.gradguard", head), 0))
+
+
+_PAIR = re.compile(r"""("[^"]*"|'[^']*'|[\w.\-]+)\s*=""")
 
 
 def _toml_problem(path: str, message: str) -> Problem:

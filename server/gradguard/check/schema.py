@@ -41,7 +41,7 @@ def value_schema(option: Option) -> dict[str, Any]:
             return {"type": "string", "enum": words}
         case Kind.VERSION:
             return {"type": "string", "pattern": r"^(auto|\d+\.\d+.*)$"}
-        case Kind.STRINGS:
+        case Kind.STRINGS | Kind.PATTERNS:
             return strings
         case Kind.RULES:
             return {**strings, "uniqueItems": True}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePath
 
 from gradguard.check.catalogue import Catalogue
+from gradguard.check.patterns import compiled
 from gradguard.check.settings import Level, Settings
 from gradguard.findings import Certainty, Finding, Severity
 
@@ -17,7 +17,12 @@ class Selection:
     def __init__(self, settings: Settings, rules: Catalogue) -> None:
         self._levels = dict(settings.levels)
         self._root = settings.root
-        self._globs = [(matcher([glob]), frozenset(codes)) for glob, codes in settings.per_file_ignores]
+        self._globs = compiled(tuple(glob for glob, _ in settings.per_file_ignores))
+        globs: dict[str, list[str]] = {}
+        for glob, codes in settings.per_file_ignores:
+            for code in codes:
+                globs.setdefault(code, []).append(glob)
+        self._muting = {code: self._globs.mask(those) for code, those in globs.items()}
         self._by_path: dict[str, frozenset[str]] = {}
         selected = frozenset(settings.select)
         asked = {code for code, level in settings.levels if level is not Level.OFF}
@@ -30,9 +35,8 @@ class Selection:
         if not self._globs:
             return self._on
         if path not in self._by_path:
-            name = relative(path, self._root)
-            muted = [codes for matches, codes in self._globs if matches(name)]
-            self._by_path[path] = self._on.difference(*muted)
+            found = self._globs.found(relative(path, self._root))
+            self._by_path[path] = self._on - {code for code, mask in self._muting.items() if found & mask}
         return self._by_path[path]
 
     def allows(self, code: str, path: str) -> bool:
@@ -50,14 +54,6 @@ class Selection:
         if finding.certainty is Certainty.POSSIBLE and severity.rank < Severity.INFORMATION.rank:
             severity = Severity.INFORMATION
         return finding if severity is finding.severity else replace(finding, severity=severity)
-
-
-def matcher(patterns: list[str]) -> Callable[[str], bool]:
-    """Whether a path, relative to the root of the project, matches these patterns of .gitignore."""
-    import pathspec
-
-    spec = pathspec.GitIgnoreSpec.from_lines(patterns)
-    return lambda name: bool(spec.match_file(name))
 
 
 def relative(path: str, root: str) -> str:

@@ -42,6 +42,8 @@ class Kind(str, Enum):
     CHOICE = "choice"
     VERSION = "version"
     STRINGS = "strings"
+    PATTERNS = "patterns"
+    """Strings that are patterns as in .gitignore."""
     RULES = "rules"
     """A list of rule selectors."""
     LEVELS = "levels"
@@ -127,7 +129,7 @@ class Settings:
     exclude: tuple[str, ...] = _option(
         (),
         "exclude",
-        Kind.STRINGS,
+        Kind.PATTERNS,
         "Files and folders that are not read, as patterns of .gitignore, besides the usual ones (`.git`, `.venv`, "
         "`node_modules`, ...). A leading `!` takes a file back in.",
         example='exclude = ["third_party/", "*_pb2.py"]',

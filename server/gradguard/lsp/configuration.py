@@ -14,7 +14,8 @@ from typing import Any
 
 from gradguard.check import pyproject
 from gradguard.check.parsing import Parsed, Problem, parse
-from gradguard.check.selection import matcher, relative
+from gradguard.check.patterns import compiled
+from gradguard.check.selection import relative
 from gradguard.check.settings import ALWAYS_EXCLUDED, Settings, options, resolve
 from gradguard.lsp.files import read_text
 
@@ -59,7 +60,6 @@ class Configuration:
     _general: Parsed = EMPTY
     _of_folder: dict[str, Parsed] = field(default_factory=dict)
     _cache: dict[str, InForce] = field(default_factory=dict)
-    _excluded: dict[str, Any] = field(default_factory=dict)
 
     @property
     def general(self) -> Settings:
@@ -69,7 +69,6 @@ class Configuration:
     def forget(self) -> None:
         """Read pyproject.toml files again when they are next needed."""
         self._cache.clear()
-        self._excluded.clear()
         self.problems = {
             key: problem for key, problem in self.problems.items() if problem.where.startswith("editor")
         }
@@ -90,7 +89,6 @@ class Configuration:
         for problem in parsed.problems:
             self.problems[str(problem)] = problem
         self._cache.clear()
-        self._excluded.clear()
         return True
 
     def folder_of(self, path: str) -> str:
@@ -119,10 +117,7 @@ class Configuration:
         force = self.of(path)
         root = force.settings.root or force.folder
         patterns = (*ALWAYS_EXCLUDED, *force.settings.exclude)
-        key = "\0".join((root, *patterns))
-        if key not in self._excluded:
-            self._excluded[key] = matcher(list(patterns))
-        return bool(self._excluded[key](relative(path, root)))
+        return bool(compiled(patterns).verdict(relative(path, root)))
 
     def _load(self, directory: str, folder: str) -> InForce:
         editor = self._of_folder.get(folder, self._general)
