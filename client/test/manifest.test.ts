@@ -31,10 +31,10 @@ test('the oldest editor that may install it is the one whose interface it is wri
     assert.equal(manifest.engines.vscode, `^${manifest.devDependencies['@types/vscode']?.replace('^', '')}`);
 });
 
-test('without trust no setting that names a program is followed, and each of them has a scope', () => {
+test('without trust no setting that names a program or leads out of the folder is followed, and each of them has a scope', () => {
     const { restrictedConfigurations, supported } = manifest.capabilities.untrustedWorkspaces;
     assert.equal(supported, 'limited');
-    assert.deepEqual(restrictedConfigurations, ['gradguard.args', 'gradguard.importStrategy', 'gradguard.interpreter', 'gradguard.path']);
+    assert.deepEqual(restrictedConfigurations, ['gradguard.args', 'gradguard.importStrategy', 'gradguard.interpreter', 'gradguard.path', 'gradguard.src']);
     for (const [name, described] of Object.entries(configuration.properties)) {
         assert.ok(name.startsWith('gradguard.') && described.scope !== undefined, name);
     }

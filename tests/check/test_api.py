@@ -8,7 +8,7 @@ import pytest
 
 from gradguard.check.api import Report, ordered, run
 from gradguard.check.settings import Level, Settings
-from gradguard.check.workspace import EMPTY, ReadingWorkspace
+from gradguard.check.workspace import EMPTY, ReadingWorkspace, source_roots
 from gradguard.findings import Certainty, Finding, Severity
 from gradguard.source.text import Source
 from tests.check.rules import broken_engine, engine, finding, refused, rules
@@ -128,3 +128,21 @@ def test_imports_are_resolved_as_python_does() -> None:
     assert source is not None
     assert workspace.source("/w/pkg/a.py") is source
     assert workspace.source("/w/none.py") is None
+
+
+def test_where_a_file_is_missing_is_told() -> None:
+    missed: list[str] = []
+    workspace = ReadingWorkspace({"/w/a.py"}.__contains__, {}.get, ["/w"], absent=missed.append)
+    assert workspace.resolve("a", 0, "/w/train.py") == "/w/a.py"
+    assert workspace.resolve("b.c", 0, "/w/lib/x.py") is None
+    assert missed == [
+        "/w/a/__init__.py", "/w/lib/b/c/__init__.py", "/w/lib/b/c.py", "/w/b/c/__init__.py", "/w/b/c.py",
+    ]  # fmt: skip
+
+
+def test_roots_that_lead_out_are_left_to_who_named_them() -> None:
+    settings = Settings(src=(".", "src", "../other", "/etc"), trusted=("/mine",))
+    assert source_roots(settings, "/w", lambda folder: folder.startswith("/w")) == (
+        ["/mine", "/w", "/w/src"],
+        ["../other", "/etc"],
+    )

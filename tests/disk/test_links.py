@@ -36,6 +36,16 @@ def test_links_inside_are_followed_and_links_out_are_not(project: Path) -> None:
     assert Bounds([str(project), str(project.parent / "other")]).holds(str(project / "out.py"))
 
 
+def test_a_folder_is_inside_of_itself(project: Path) -> None:
+    (project / "out").symlink_to("../other")
+    bounds = Bounds([str(project)])
+    assert bounds.holds_folder(str(project))
+    assert bounds.holds_folder(str(project / "missing"))
+    assert not bounds.holds_folder(str(project.parent))
+    assert not bounds.holds_folder(str(project / "out"))
+    assert Bounds([]).holds_folder("/")
+
+
 def test_the_folder_itself_may_lie_behind_a_link(project: Path) -> None:
     (project.parent / "link").symlink_to("project")
     bounds = Bounds([str(project.parent / "link")])

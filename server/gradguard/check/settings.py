@@ -141,7 +141,8 @@ class Settings:
         (".", "src"),
         "src",
         Kind.STRINGS,
-        "Folders, relative to pyproject.toml, in which the project's own modules are looked up.",
+        "Folders, relative to pyproject.toml, in which the project's own modules are looked up. One that leads out of "
+        "the project is followed only where a user names it: with `--src`, or in the settings of the editor.",
         example='src = ["python"]',
     )
     torch: str = _option(
@@ -204,7 +205,11 @@ class Settings:
     )
 
     root: str = ""
-    """Absolute folder that patterns are relative to; set by whoever found the settings, never by a user."""
+    """Absolute folder that patterns are relative to; this and what follows is set by whoever found the settings."""
+    within: tuple[str, ...] = ()
+    """Absolute folders in which imported files must lie, such as that of the project; empty for everywhere."""
+    trusted: tuple[str, ...] = ()
+    """Absolute folders in which modules are looked up besides, wherever they lie, as the user named them himself."""
 
     def level(self, code: str) -> Level | None:
         """The level set for a rule, None where the rule decides itself."""

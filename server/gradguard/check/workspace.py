@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+from gradguard.check.settings import Settings
 from gradguard.source.text import Source
 
 
@@ -46,13 +47,20 @@ class ReadingWorkspace:
 
     exists: whether there is a file at a path. read: its text, None when it cannot be had.
     roots: folders in which absolute imports are looked up, the nearest first.
+    absent: told each path to which an import would lead if a file existed there.
     """
 
     def __init__(
-        self, exists: Callable[[str], bool], read: Callable[[str], str | None], roots: Sequence[str] = ()
+        self,
+        exists: Callable[[str], bool],
+        read: Callable[[str], str | None],
+        roots: Sequence[str] = (),
+        *,
+        absent: Callable[[str], object] = lambda path: None,
     ) -> None:
         self._exists = exists
         self._read = read
+        self._absent = absent
         self._roots = tuple(os.path.normpath(root) for root in roots)
         self._found: dict[tuple[str, int, str], str | None] = {}
         self._searched: dict[str, tuple[str, ...]] = {}
@@ -109,9 +117,18 @@ class ReadingWorkspace:
 
     def _file(self, root: str, parts: list[str]) -> str | None:
         base = os.path.join(root, *parts)
-        package = os.path.join(base, "__init__.py")
-        if self._exists(package):
-            return package
-        if parts and self._exists(base + ".py"):
-            return base + ".py"
+        for path in (os.path.join(base, "__init__.py"), *([base + ".py"] if parts else [])):
+            if self._exists(path):
+                return path
+            self._absent(path)
         return None
+
+
+def source_roots(settings: Settings, base: str, inside: Callable[[str], bool]) -> tuple[list[str], list[str]]:
+    """Folders in which absolute imports are looked up, and those of `src`, as written, that lead out of the project.
+
+    base: the folder that `src` is relative to. inside: whether a folder lies where imported files may lie.
+    """
+    folders = {text: os.path.normpath(os.path.join(base, text)) for text in settings.src}
+    kept = [folder for folder in folders.values() if inside(folder)]
+    return [*settings.trusted, *kept], [text for text, folder in folders.items() if folder not in kept]

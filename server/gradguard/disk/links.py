@@ -28,6 +28,10 @@ class Bounds:
             return self._folders[folder]
         return self._inside(os.path.realpath(path))
 
+    def holds_folder(self, path: str) -> bool:
+        """Whether a folder (absolute) lies inside, or is one of those, once its links are followed."""
+        return not self._real or self._inside(os.path.realpath(path))
+
     def _inside(self, real: str) -> bool:
         return _with_end(real).startswith(self._real)
 
