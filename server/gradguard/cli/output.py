@@ -48,7 +48,7 @@ def write(
     text = render(outcome, arguments, line_of)
     if arguments.output:
         try:
-            replace_file(Path(arguments.output), _encoded(text, arguments.format))
+            replace_file(Path(arguments.output), _encoded(text, arguments.format), project_links=False)
         except OSError as error:
             print(f"gradguard: error: {arguments.output}: {error.strerror}", file=sys.stderr)
             raise SystemExit(2) from None

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from pathlib import Path
+
+PROJECT = (".git", "pyproject.toml")
+"""What a folder has in it that is a project."""
 
 
 class Bounds:
@@ -34,6 +38,31 @@ class Bounds:
 
     def _inside(self, real: str) -> bool:
         return _with_end(real).startswith(self._real)
+
+
+def is_project(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder is the root of a project."""
+    return any(os.path.exists(os.path.join(folder, each)) for each in PROJECT)
+
+
+def until_project(path: str | os.PathLike[str]) -> tuple[str, tuple[str, ...]]:
+    """The part of a path that leads to a project, and the names from there on; all of it and none without one.
+
+    Links in the first part are the user's, those in the second may be a repository's. The working folder counts as
+    a project, since a repository may have been unpacked there; not so the root of all, where `/dev/stdout` lies.
+    """
+    full = Path(os.path.abspath(path))
+    for folder in reversed(full.parents):
+        if is_project(folder) or (folder.name and _is_working_folder(folder)):
+            return str(folder), full.relative_to(folder).parts
+    return str(full), ()
+
+
+def _is_working_folder(folder: Path) -> bool:
+    try:
+        return folder.samefile(os.curdir)
+    except OSError:
+        return False
 
 
 def _with_end(path: str) -> str:

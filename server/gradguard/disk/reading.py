@@ -20,14 +20,17 @@ RECORD_BYTES = 64_000_000
 """Of a file that a program wrote: a baseline, a notebook, what a run left."""
 
 _BLOCK = 1 << 20
-_FLAGS = (
+FLAGS = (
     os.O_RDONLY
     | getattr(os, "O_NONBLOCK", 0)
     | getattr(os, "O_NOCTTY", 0)
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
 )
+"""With which files are opened that are read."""
 _KINDS = (
+    (stat.S_ISREG, "a file"),
+    (stat.S_ISLNK, "a link"),
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISSOCK, "a socket"),
@@ -50,7 +53,7 @@ def read_bytes(path: str | os.PathLike[str], limit: int = SOURCE_BYTES) -> bytes
         # What is opened may act on it (a tape rewinds, a pipe wakes its writer), so it is looked at first; and
         # again once it is open, since another may stand there by now.
         _refuse(os.stat(path), limit)
-        handle = os.open(path, _FLAGS)
+        handle = os.open(path, FLAGS)
     except OSError as error:
         raise unreadable(error) from None
     except ValueError as error:  # a name with a null character
@@ -114,10 +117,14 @@ def unreadable(error: OSError) -> Unreadable:
     return Unreadable(error.strerror or str(error))
 
 
+def kind_of(mode: int) -> str:
+    """What a mode says that an entry of a folder is."""
+    return next((name for test, name in _KINDS if test(mode)), "something else")
+
+
 def _refuse(found: os.stat_result, limit: int) -> None:
     if not stat.S_ISREG(found.st_mode):
-        kind = next((name for test, name in _KINDS if test(found.st_mode)), "something else")
-        raise Unreadable(f"{kind}, not a file")
+        raise Unreadable(f"{kind_of(found.st_mode)}, not a file")
     if found.st_size > limit:
         raise Unreadable(_too_large(limit))
 
