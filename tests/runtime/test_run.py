@@ -90,6 +90,32 @@ def test_last_run_is_written_with_hashes_and_timeline():
     assert data["costs"]["operators"] > 12
 
 
+def test_what_is_kept_of_a_run_hides_from_git():
+    assert run("loop.py", loop_py=LEAK).files[".gradguard/.gitignore"] == "*\n"
+    kept = run("loop.py", loop_py=LEAK, **{".gradguard/.gitignore": "mine\n"})
+    assert kept.files[".gradguard/.gitignore"] == "mine\n"
+
+
+@pytest.mark.parametrize(
+    ("linked", "target"), [(".gradguard", "victim"), (".gradguard/last-run.json", "../victim/last-run.json")]
+)
+def test_the_last_run_is_written_through_no_link(linked, target):
+    link = f"import os\nos.path.dirname({linked!r}) and os.mkdir('.gradguard')\nos.symlink({target!r}, {linked!r})\n"
+    victim = {"victim/last-run.json": "precious", "victim/a.txt": "precious"}
+    ran = run("train.py", train_py=link + STALE, **victim)
+    assert ran.code == 1
+    assert "GG101" in ran.stderr
+    assert "gradguard run: cannot keep the last run: " in ran.stderr
+    assert f"{linked}: a link, which is not followed\n" in ran.stderr
+    assert {name: text for name, text in ran.files.items() if name.startswith("victim/")} == victim
+
+
+def test_the_report_is_written_where_the_run_was_started():
+    move = "import os\nos.mkdir('elsewhere')\nos.chdir('elsewhere')\n"
+    ran = run("--output", "report.txt", "train.py", train_py=move + STALE)
+    assert {name for name in ran.files if name.endswith(".txt")} == {"report.txt"}
+
+
 def test_language_server_reads_the_last_run(tmp_path):
     from gradguard.lsp.observed import Observed
 

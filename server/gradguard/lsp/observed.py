@@ -9,12 +9,15 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+from gradguard.disk.reading import Missing, Unreadable, read_utf8
 from gradguard.findings import Certainty, Finding, Related, Severity, Span
 
 log = logging.getLogger(__name__)
 
 NAME = os.path.join(".gradguard", "last-run.json")
 MAX_BYTES = 16_000_000
+MOST = 1_000_000_000
+"""Above every line and column."""
 
 
 class Observed:
@@ -35,7 +38,8 @@ class Observed:
                 continue
             for path, digest in _hashes(data, folder).items():
                 hashes[path] = digest
-            for entry in data.get("findings") or ():
+            found = data.get("findings")
+            for entry in found if isinstance(found, list) else ():
                 finding = _finding(entry, folder)
                 if finding is not None:
                     by_path.setdefault(finding.path, []).append(finding)
@@ -62,14 +66,10 @@ class Observed:
 
 def _read(path: str) -> dict[str, Any] | None:
     try:
-        if os.stat(path).st_size > MAX_BYTES:
-            log.warning("%s is too large to be read", path)
-            return None
-        with open(path, encoding="utf-8") as file:
-            data = json.load(file)
-    except FileNotFoundError:
+        data = json.loads(read_utf8(path, MAX_BYTES))
+    except Missing:
         return None
-    except (OSError, ValueError, RecursionError) as error:
+    except (Unreadable, ValueError, RecursionError) as error:
         log.warning("%s cannot be read: %s", path, error)
         return None
     return data if isinstance(data, dict) else None
@@ -102,7 +102,7 @@ def _finding(entry: Any, folder: str) -> Finding | None:
             str(entry["message"]),
             related,
         )
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         log.warning("a finding of the last run cannot be understood: %.200r", entry)
         return None
 
@@ -114,6 +114,6 @@ def _path(entry: dict[str, Any], folder: str) -> str:
 def _span(entry: dict[str, Any]) -> Span:
     line, column = int(entry["line"]), int(entry["column"])
     end_line, end_column = int(entry.get("end_line", line)), int(entry.get("end_column", column))
-    if min(line, column) < 1:
-        raise ValueError("lines and columns count from 1")
+    if min(line, column) < 1 or max(line, column, end_line, end_column) > MOST:
+        raise ValueError("no place in a file")
     return Span(line, column, end_line, max(end_column, 1))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradguard import __version__
+from gradguard.disk.folder import Folder
 from gradguard.findings import Finding, Limit, Severity, Span
 from gradguard.runtime import lines
 
@@ -192,15 +193,12 @@ def last_run(report: RunReport, root: Path) -> dict[str, Any]:
 
 
 def write_last_run(report: RunReport, root: Path) -> None:
-    """Writes the file whole or not at all. Raises OSError if the folder cannot be written."""
-    target = root / LAST_RUN
-    target.parent.mkdir(exist_ok=True)
-    draft = target.with_suffix(f".{os.getpid()}.tmp")
-    try:
-        draft.write_text(json.dumps(last_run(report, root), indent=1) + "\n", encoding="utf-8")
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+    """Writes the file whole or not at all, and through no link. Raises OSError if it cannot be written."""
+    data = json.dumps(last_run(report, root), indent=1) + "\n"
+    with Folder.open(root) as here, here.below([LAST_RUN.parts[0]], make=True, mode=0o777) as own:
+        if own.look(".gitignore") is None:
+            own.write(".gitignore", b"*\n")
+        own.write(LAST_RUN.name, data.encode())
 
 
 def shown(path: str, root: Path) -> str:

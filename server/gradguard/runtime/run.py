@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from gradguard.disk.writing import replace_file
 from gradguard.findings import Severity
 from gradguard.runtime import handlers
 from gradguard.runtime.faults import trimmed_traceback
@@ -202,14 +203,15 @@ def _write(report: RunReport, options: argparse.Namespace, root: Path) -> None:
     try:
         write_last_run(report, root)
     except OSError as error:
-        print(f"gradguard run: cannot write .gradguard/last-run.json: {error}", file=sys.stderr)
+        print(f"gradguard run: cannot keep the last run: {error.filename}: {error.strerror}", file=sys.stderr)
     if options.output is None:
         sys.stderr.write(text)
         return
     try:
-        Path(options.output).write_text(text, encoding="utf-8")
+        # From where the run was started: the program may have gone elsewhere.
+        replace_file(root / options.output, text.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        print(f"gradguard run: cannot write {options.output}: {error}", file=sys.stderr)
+        print(f"gradguard run: cannot write {options.output}: {error.strerror}", file=sys.stderr)
 
 
 if __name__ == "__main__":
