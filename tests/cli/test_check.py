@@ -290,10 +290,10 @@ def test_workers_find_the_same_in_the_same_order(gradguard: Runner) -> None:
     assert len(one.found) == 16
 
 
-def test_the_cache_answers_the_same_and_notices_every_change(gradguard: Runner) -> None:
+def test_the_cache_answers_the_same_and_notices_every_change(gradguard: Runner, cache_folder: Path) -> None:
     gradguard.write(train=RAISES, good=CLEAN)
     first = gradguard("check", "--format", "json")
-    entries = list((gradguard.folder / ".gradguard_cache").rglob("*.json"))
+    entries = list(cache_folder.rglob("*.json"))
     assert len(entries) == 2
     assert gradguard("check", "--format", "json") == first
     gradguard.write(good="\n" + RAISES)
@@ -304,26 +304,65 @@ def test_the_cache_answers_the_same_and_notices_every_change(gradguard: Runner) 
     assert gradguard("check", "--format", "json", "--ignore", "GG101").found == []
 
 
-def test_the_cache_is_what_answers(gradguard: Runner) -> None:
+def test_the_cache_is_what_answers(gradguard: Runner, cache_folder: Path) -> None:
     gradguard.write(train=RAISES)
     gradguard("check")
-    (entry,) = (gradguard.folder / ".gradguard_cache").rglob("*.json")
+    (entry,) = cache_folder.rglob("*.json")
     entry.write_text(entry.read_text().replace("GG101", "GG102"))
     assert "GG102" in gradguard("check").out
     assert "GG101" in gradguard("check", "--no-cache").out
 
 
-def test_the_cache_moves_with_the_project(gradguard: Runner) -> None:
+def test_projects_have_caches_of_their_own(gradguard: Runner, cache_folder: Path) -> None:
     gradguard.write(train=RAISES)
     first = gradguard("check", "--format", "json")
-    (entry,) = (gradguard.folder / ".gradguard_cache").rglob("*.json")
-    assert str(gradguard.folder) not in entry.read_text()
-    moved = Runner(gradguard.folder.rename(gradguard.folder.parent / "moved"))
-    assert moved("check", "--format", "json") == first
-    assert len(list((moved.folder / ".gradguard_cache").rglob("*.json"))) == 1
+    other = Runner(gradguard.folder.rename(gradguard.folder.parent / "moved"))
+    assert other("check", "--format", "json") == first
+    assert sorted(each.name.rpartition("-")[0] for each in cache_folder.iterdir()) == ["moved", "project"]
+    inner = Runner(other.folder / "inner")
+    inner.folder.mkdir()
+    (other.folder / "pyproject.toml").touch()
+    inner("check", "..")
+    assert len(list(cache_folder.iterdir())) == 2
 
 
-def test_runs_at_the_same_time_share_a_cache(gradguard: Runner) -> None:
+def test_the_cache_lies_in_no_project(gradguard: Runner, cache_folder: Path) -> None:
+    gradguard.write(train=RAISES)
+    gradguard("check")
+    assert [path.name for path in gradguard.folder.iterdir()] == ["train.py"]
+    assert len(list(cache_folder.rglob("*.json"))) == 1
+
+
+def test_the_usual_place_of_the_cache_is_that_of_the_system(gradguard: Runner, tmp_path: Path) -> None:
+    gradguard.write(train=RAISES)
+    home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "xdg"), "LOCALAPPDATA": str(tmp_path)}
+    gradguard("check", GRADGUARD_CACHE_DIR="", **home)
+    (entry,) = tmp_path.rglob("*.json")
+    assert entry.relative_to(tmp_path).parts[0] != "project"
+    assert "gradguard" in entry.parts
+
+
+def test_the_option_names_the_cache_before_the_variable(
+    gradguard: Runner, cache_folder: Path, tmp_path: Path
+) -> None:
+    gradguard.write(train=RAISES)
+    gradguard("check", "--cache-dir", "../named/deep")
+    assert len(list((tmp_path / "named" / "deep").rglob("*.json"))) == 1
+    assert not cache_folder.exists()
+    assert gradguard("check", "--cache-dir", "train.py").err.startswith("gradguard: warning: no cache: ")
+
+
+def test_a_place_that_others_may_write_to_gives_no_cache(gradguard: Runner, cache_folder: Path) -> None:
+    gradguard.write(train=RAISES)
+    cache_folder.mkdir()
+    cache_folder.chmod(0o777)
+    done = gradguard("check")
+    assert done.code == 1
+    assert f"gradguard: warning: no cache: {cache_folder}: others may write there" in done.err
+    assert list(cache_folder.iterdir()) == []
+
+
+def test_runs_at_the_same_time_share_a_cache(gradguard: Runner, cache_folder: Path) -> None:
     gradguard.write(**{f"m{number:02}": RAISES for number in range(12)})
     command = [sys.executable, "-m", "gradguard", "check", "--format", "json"]
     runs = [
@@ -333,12 +372,14 @@ def test_runs_at_the_same_time_share_a_cache(gradguard: Runner) -> None:
     outs = {run.communicate()[0] for run in runs}
     assert len(outs) == 1
     assert len(json.loads(outs.pop())["findings"]) == 12
-    assert not list((gradguard.folder / ".gradguard_cache").rglob("*.tmp"))
+    assert len(list(cache_folder.rglob("*.json"))) == 12
+    assert not list(cache_folder.rglob("*.tmp"))
 
 
-def test_no_cache_leaves_nothing_behind(gradguard: Runner) -> None:
+def test_no_cache_leaves_nothing_behind(gradguard: Runner, cache_folder: Path) -> None:
     gradguard.write(train=RAISES)
     gradguard("check", "--no-cache")
+    assert not cache_folder.exists()
     assert [path.name for path in gradguard.folder.iterdir()] == ["train.py"]
 
 

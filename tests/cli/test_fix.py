@@ -56,7 +56,7 @@ def rewrite(monkeypatch: pytest.MonkeyPatch) -> Callable[[Rewrite], None]:
 
 
 def fixed(data: bytes, *, unsafe: bool = False) -> fix.Fixed:
-    return fix.fix(Job("/x/a.py", Settings(), data=data), Mechanic(None, "/x"), unsafe=unsafe)
+    return fix.fix(Job("/x/a.py", Settings(), data=data), Mechanic(None), unsafe=unsafe)
 
 
 def test_safe_ones_only_unless_told(rewrite: Callable[[Rewrite], None]) -> None:
@@ -109,7 +109,7 @@ def test_a_file_that_changed_meanwhile_is_left_alone(
     rewrite(lambda line: "good()")
     file = tmp_path / "a.py"
     file.write_bytes(b"bad()\n")
-    done = fix.fix(Job(str(file), Settings()), Mechanic(None, "/"), unsafe=False)
+    done = fix.fix(Job(str(file), Settings()), Mechanic(None), unsafe=False)
     file.write_bytes(b"edited by somebody\n")
     with pytest.raises(Unreadable, match="changed while it was being fixed; left as it is"):
         fix.write(str(file), done)
@@ -123,7 +123,7 @@ def test_a_character_that_the_encoding_lacks_leaves_the_file_alone(
     rewrite(lambda line: "good('漢')")
     file = tmp_path / "a.py"
     file.write_bytes(b"# coding: latin-1\nbad()\n")
-    done = fix.fix(Job(str(file), Settings()), Mechanic(None, "/"), unsafe=False)
+    done = fix.fix(Job(str(file), Settings()), Mechanic(None), unsafe=False)
     with pytest.raises(Unreadable, match="cannot be written in the file's encoding"):
         fix.write(str(file), done)
     assert file.read_bytes() == b"# coding: latin-1\nbad()\n"

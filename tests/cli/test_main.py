@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -20,3 +23,20 @@ def test_without_torch_it_is_said_where_to_install(
     assert err.startswith(f"gradguard: error: `gradguard {words[0]}` runs your code with torch, and ")
     assert "has no torch; install gradguard into the environment that has it" in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "start",
+    ["import gradguard.lsp.server", "from gradguard.cli.main import main; main(['check', '.'])"],
+)
+def test_where_the_system_keeps_caches_is_asked_only_by_who_needs_it(start: str, tmp_path: Path) -> None:
+    code = f"import atexit, sys; atexit.register(lambda: print('platformdirs' in sys.modules)); {start}"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "GRADGUARD_CACHE_DIR": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.endswith("False\n"), done.stderr

@@ -198,7 +198,7 @@ def close(one: Any, other: Any) -> bool:
 
 def fixed(code: str, *, unsafe: bool = False) -> tuple[cli_fix.Fixed, tuple[str, ...]]:
     """The program with all fixes made, and the codes that are left."""
-    done = cli_fix.fix(_job(code), Checker(None, "/"), unsafe=unsafe)
+    done = cli_fix.fix(_job(code), Checker(None), unsafe=unsafe)
     return done, tuple(finding.code for finding in done.report.findings)
 
 
@@ -211,7 +211,7 @@ def judged(code: str) -> Outcome | None:
     done, left = fixed(code)
     if not done.count:
         return None
-    report = Checker(None, "/").source_checked(_job(code), Source(f"/{PATH}", code))
+    report = Checker(None).source_checked(_job(code), Source(f"/{PATH}", code))
     written = any(finding.code.startswith("GG1") for finding in report.findings)
     wrong = verdict(code, done.after, left, written=written)
     if fixed(done.after)[0].count:

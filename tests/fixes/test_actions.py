@@ -103,7 +103,7 @@ PROGRAMS = {
 
 def fixed_on_the_command_line(text: str) -> tuple[str, int]:
     """The text after `--fix`, and how many rounds that took."""
-    done = fix(Job("/nowhere/train.py", Settings(), data=text.encode()), Checker(None, "/"), unsafe=False)
+    done = fix(Job("/nowhere/train.py", Settings(), data=text.encode()), Checker(None), unsafe=False)
     return done.after, done.rounds
 
 

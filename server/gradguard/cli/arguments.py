@@ -119,7 +119,12 @@ def _check(commands: argparse._SubParsersAction[_Parser]) -> None:
     run.add_argument(
         "-j", "--jobs", type=_jobs, metavar="N", help="processes (default: as many as processors)"
     )
-    run.add_argument("--no-cache", action="store_true", help="neither read nor write .gradguard_cache")
+    run.add_argument("--no-cache", action="store_true", help="neither use nor keep results of earlier runs")
+    run.add_argument(
+        "--cache-dir",
+        metavar="DIR",
+        help="where results are kept (default: $GRADGUARD_CACHE_DIR, else the user's cache folder)",
+    )
 
 
 def _jobs(text: str) -> int:

@@ -1,118 +1,190 @@
-"""Results of earlier runs, by content: `.gradguard_cache` in the root of the project.
+"""Results of earlier runs, by content, in the cache folder of the user: never in a project.
 
-    .gradguard_cache/<fingerprint of gradguard>/<2 digits>/<key>.json
+    <top>/<name of the project>-<digest of where it lies>/<fingerprint of gradguard>/<2 digits>/<38 digits>.json
 
-The key is made of a file's bytes, its path in the project and its settings; an entry also lists what was
-looked up in other files, and counts only while each of those look-ups still gives the same. Entries are
-written to a temporary file and renamed, so that runs at the same time never see half of one; two that
-write the same entry write the same bytes. What was not used for a month is removed, at most once a day,
-and folders of other versions after a fortnight. A cache that cannot be written or read is no error.
+The top is the folder that the system has for such things, or the one named by `--cache-dir` or `GRADGUARD_CACHE_DIR`.
+
+The key of an entry is made of a file's bytes, its path and its settings; an entry also lists what was looked up in
+other files, and counts only while each of those look-ups still gives the same. Entries take their place when they
+are whole, so that runs at the same time never see half of one; two that write the same entry write the same bytes.
+
+A repository can neither forge an entry nor lead anything astray: links on the way to the top are the user's, from
+there on none is followed, and folders in which others may write are not used. Hence nothing is signed, and an entry is
+checked only for being one.
+
+Once a day and project `cleaning` removes what is old: entries not used for a month, other versions after a fortnight,
+other projects after a quarter of a year.
+
+A cache that cannot be written or read is no error.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
-import shutil
+import re
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import gradguard
+from gradguard.cli import cleaning
+from gradguard.disk.folder import Folder, Unsafe
+from gradguard.disk.links import is_project, until_project
+from gradguard.disk.reading import Unreadable
 
-NAME = ".gradguard_cache"
-DAY = 24 * 60 * 60
-KEEP_ENTRIES = 30 * DAY
-KEEP_VERSIONS = 14 * DAY
+VARIABLE = "GRADGUARD_CACHE_DIR"
+ENTRY_BYTES = 4_000_000
+"""Of an entry; those of large libraries have a few thousand."""
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a cache lies: a folder with links on the way to it, and names from there on, none of them a link."""
+
+    base: str
+    steps: tuple[str, ...]
+
+    @classmethod
+    def of(cls, named: str | None) -> Place:
+        """The place that the user named, else that of the system. Raises OSError where there is none."""
+        if named:
+            return cls(*until_project(os.path.expanduser(named)))
+        import platformdirs
+
+        path = platformdirs.user_cache_dir("gradguard", appauthor=False)
+        if not os.path.isabs(path):
+            raise FileNotFoundError(errno.ENOENT, "no home folder, so no place for a cache", path)
+        return cls(os.path.dirname(path), (os.path.basename(path),))
+
+    def open(self) -> Folder:
+        """The top, made where it is missing. Raises OSError, Unsafe where others may write there."""
+        with contextlib.suppress(FileExistsError):
+            os.makedirs(self.base, 0o700)
+        with Folder.open(self.base) as base:
+            folder = base.below(self.steps, make=True)
+            folder.require_private()
+            return folder
+
+
 class Cache:
-    """A folder of entries for this very version of gradguard."""
+    """Entries of one project, for this very version of gradguard. It may be sent to other processes."""
 
-    top: Path
-    folder: Path
+    def __init__(self, place: Place, project: str, version: str) -> None:
+        self._place = place
+        self._project = project
+        self._version = version
+        self._opened: tuple[int, Folder] | None = None
 
-    def get(self, key: str) -> dict[str, Any] | None:
-        """The entry of a key, None when there is none or it cannot be read."""
-        path = self._path(key)
+    def __reduce__(self) -> tuple[type[Cache], tuple[Place, str, str]]:
+        return Cache, (self._place, self._project, self._version)
+
+    def get(self, key: str) -> object:
+        """The entry of a key, which may be any JSON; None when there is none or it cannot be read."""
         try:
-            data = json.loads(path.read_bytes())
-            if time.time() - path.stat().st_mtime > DAY:
-                os.utime(path)
-        except (OSError, ValueError):
+            with _private(self._folder(), key[:2], make=False) as part:
+                name = _name(key)
+                entry: object = json.loads(part.read(name, ENTRY_BYTES))
+                cleaning.used(part, name, time.time())
+        except (OSError, Unreadable, ValueError, RecursionError):
             return None
-        return data if isinstance(data, dict) else None
+        return entry
 
-    def put(self, key: str, entry: dict[str, Any]) -> None:
+    def put(self, key: str, entry: object) -> None:
         """Keep an entry, where that is possible."""
-        path = self._path(key)
         data = json.dumps(entry, separators=(",", ":")).encode()
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(data)
-                os.replace(name, path)
-            except BaseException:
-                Path(name).unlink(missing_ok=True)
-                raise
+        if len(data) > ENTRY_BYTES:
+            return
+        with contextlib.suppress(OSError), _private(self._folder(), key[:2]) as part:
+            part.write(_name(key), data, mode=0o600)
 
     def first_time(self, what: str) -> bool:
         """Whether this is asked for the first time in this project."""
-        mark = self.top / what
         try:
-            mark.touch(exist_ok=False)
+            with self._place.open() as top, top.below([self._project]) as project:
+                return project.create(what)
         except OSError:
             return False
-        return True
 
     def clean(self, now: float | None = None) -> None:
         """Remove what nobody used for long; does nothing when that was done within the last day."""
         now = time.time() if now is None else now
-        mark = self.top / "cleaned"
-        with contextlib.suppress(OSError):
-            if mark.exists() and now - mark.stat().st_mtime < DAY:
-                os.utime(self.folder, (now, now))
-                return
-            mark.touch()
-            os.utime(mark, (now, now))
-            os.utime(self.folder, (now, now))
-        for folder in _folders(self.top):
-            if folder != self.folder:
-                if now - _mtime(folder, now) > KEEP_VERSIONS:
-                    shutil.rmtree(folder, ignore_errors=True)
-                continue
-            for part in _folders(folder):
-                for entry in part.iterdir():
-                    if now - _mtime(entry, now) > KEEP_ENTRIES:
-                        entry.unlink(missing_ok=True)
-
-    def _path(self, key: str) -> Path:
-        return self.folder / key[:2] / f"{key[2:]}.json"
-
-
-def open_cache(root: Path) -> Cache | None:
-    """The cache of the project at `root`, made when missing; None when there cannot be one."""
-    top = root / NAME
-    folder = top / fingerprint()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in (
-            (".gitignore", "*\n"),
-            ("CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55\n"),
+        with (
+            contextlib.suppress(OSError),
+            self._place.open() as top,
+            top.below([self._project]) as project,
         ):
-            if not (top / name).exists():
-                (top / name).write_text(text, "utf-8")
-    except OSError:
+            done = project.look(cleaning.CLEANED)
+            if done is not None and now - done.st_mtime < cleaning.DAY:
+                return
+            project.write(cleaning.CLEANED, b"", mode=0o600)
+            project.touch(cleaning.CLEANED, now)
+            cleaning.clean(top, self._project, self._version, now)
+
+    def _folder(self) -> Folder:
+        """The folder of this version. Another process than the one that opened it has to do so itself, since not
+        every one leaves handles to its children. Raises OSError."""
+        if self._opened is None or self._opened[0] != os.getpid():
+            with self._place.open() as top, _private(top, self._project) as project:
+                self._opened = os.getpid(), _private(project, self._version)
+        return self._opened[1]
+
+
+def open_cache(root: Path, named: str | None = None) -> Cache:
+    """The cache of the project at `root`, made when missing, in the place that was named or else the usual one.
+
+    Raises OSError; Unsafe for a place that is not to be used.
+    """
+    cache = Cache(Place.of(named), project_name(root), fingerprint())
+    now = time.time()
+    with cache._place.open() as top:
+        with _private(top, cache._project) as project:
+            if project.look(cleaning.IGNORE) is None:
+                project.write(cleaning.IGNORE, b"*\n", mode=0o600)
+            cleaning.mark(project, now)
+        with cache._folder().below([]) as version:
+            cleaning.mark(version, now)
+    return cache
+
+
+def usual_cache(named: str | None, verbose: bool = False) -> Cache | None:
+    """The cache of the project that the working folder is in, None where there can be none; that is told where
+    the user asked for a place, or where the usual one is not to be used."""
+    named = named or os.environ.get(VARIABLE)
+    here = Path.cwd()
+    root = next((folder for folder in (here, *here.parents) if is_project(folder)), here)
+    try:
+        return open_cache(root, named)
+    except OSError as error:
+        if named or verbose or isinstance(error, Unsafe):
+            print(f"gradguard: warning: no cache: {error.filename}: {error.strerror}", file=sys.stderr)
         return None
-    return Cache(top, folder) if os.access(folder, os.W_OK) else None
+
+
+def _private(parent: Folder, name: str, *, make: bool = True) -> Folder:
+    """A folder of the cache, made where it is missing. Raises OSError, Unsafe where others may write there."""
+    folder = parent.below([name], make=make)
+    try:
+        folder.require_private()
+    except OSError:
+        folder.close()
+        raise
+    return folder
+
+
+def _name(key: str) -> str:
+    return f"{key[2:]}.json"
+
+
+def project_name(root: Path) -> str:
+    """The name of a project's folder: one that people know again, and a digest of where it really lies."""
+    real = os.path.realpath(root)
+    readable = re.sub(r"[^A-Za-z0-9_.-]+", "_", os.path.basename(real)).lstrip(".-")[:40]
+    return f"{readable or 'project'}-{hashlib.blake2b(os.fsencode(real), digest_size=10).hexdigest()}"
 
 
 def fingerprint() -> str:
@@ -140,17 +212,3 @@ def digest(*parts: bytes) -> str:
         hashed.update(len(part).to_bytes(8, "little"))
         hashed.update(part)
     return hashed.hexdigest()
-
-
-def _folders(folder: Path) -> list[Path]:
-    try:
-        return [entry for entry in folder.iterdir() if entry.is_dir()]
-    except OSError:
-        return []
-
-
-def _mtime(path: Path, default: float) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return default

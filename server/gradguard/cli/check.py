@@ -18,12 +18,14 @@ from pathlib import Path
 from gradguard.check.api import ordered
 from gradguard.check.ignores import UNUSED
 from gradguard.cli import discover, output, pool, progress
-from gradguard.cli.cache import Cache, open_cache
+from gradguard.cli.cache import Cache, usual_cache
+from gradguard.cli.cleaning import HINTED
 from gradguard.cli.configuration import Configuration, command_line_layer
 from gradguard.cli.formats import text
 from gradguard.cli.refused import Refused
 from gradguard.cli.result import Outcome, Trouble
 from gradguard.cli.worker import Checked, Checker, Job
+from gradguard.disk.links import Bounds
 from gradguard.disk.reading import Unreadable
 from gradguard.findings import Applicability, Finding, Limit
 from gradguard.ide.fixall import Edits
@@ -70,12 +72,12 @@ def _run(arguments: argparse.Namespace) -> int:
         why = unchanged if arguments.changed_since else "warning: no Python files found"
         print(f"gradguard: {why}", file=sys.stderr)
     _say_which_torch(jobs, arguments.verbose)
-    cache = None if arguments.no_cache or arguments.fix or arguments.diff else open_cache(_cache_root())
+    unkept = arguments.no_cache or arguments.fix or arguments.diff
+    cache = None if unkept else usual_cache(arguments.cache_dir, arguments.verbose)
     changing = arguments.fix or arguments.diff
     make = partial(
         Checker,
         cache,
-        str(_cache_root()),
         with_edits=arguments.format in WITH_EDITS and not changing,
     )
     fixing = _Fixing(arguments, make()) if changing else None
@@ -155,14 +157,6 @@ def _auto(jobs: Sequence[Job]) -> int:
     return 1 if len(jobs) <= pool.FEW else pool.default_jobs()
 
 
-def _cache_root() -> Path:
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / "pyproject.toml").exists() or (folder / ".git").exists():
-            return folder
-    return here
-
-
 class _Fixing:
     """Fixes files after they were checked, and counts."""
 
@@ -170,6 +164,7 @@ class _Fixing:
         self._checker = checker
         self._unsafe = arguments.unsafe_fixes
         self._diff = arguments.diff
+        self._asked_for = Bounds(map(os.path.abspath, arguments.paths or ["."]))
         self.to_stdout = False
         self.count = 0
 
@@ -193,6 +188,8 @@ class _Fixing:
                 return checked
             if from_stdin:
                 sys.stdout.buffer.write(fixed.before.encode(fixed.after))
+            elif fixed.count and not (job.named or self._asked_for.holds(job.path)):
+                raise Unreadable("not fixed: a link that leads out of what was named")
             elif fixed.count:
                 fix.write(job.path, fixed)
         except (Unreadable, Undecodable) as error:
@@ -302,7 +299,7 @@ def _say_which_torch(jobs: Iterable[Job], verbose: bool) -> None:
 
 
 def _hint(outcome: Outcome, arguments: argparse.Namespace, cache: Cache | None) -> None:
-    if arguments.format != "text" or not outcome.findings or not cache or not cache.first_time("hinted"):
+    if arguments.format != "text" or not outcome.findings or not cache or not cache.first_time(HINTED):
         return
     first = outcome.findings[0]
     fixable = any(

@@ -22,7 +22,7 @@ from gradguard.cli import plain
 from gradguard.cli.cache import Cache, digest
 from gradguard.cli.result import Trouble
 from gradguard.disk.reading import Unreadable, decode, read_bytes, read_or_none
-from gradguard.findings import Finding, Span
+from gradguard.findings import Finding
 from gradguard.ide.fixall import Edits, edits_of
 from gradguard.source.decode import Decoded
 from gradguard.source.text import Source
@@ -56,9 +56,8 @@ COLLECT_AFTER = 100_000, 10, 20
 class Checker:
     """Checks files; `with_edits` also turns the plans of fixes into edits."""
 
-    def __init__(self, cache: Cache | None, cache_root: str, *, with_edits: bool = False) -> None:
+    def __init__(self, cache: Cache | None, *, with_edits: bool = False) -> None:
         self._cache = cache
-        self._cache_root = cache_root
         self._with_edits = with_edits
         self._workspaces: dict[tuple[str, tuple[str, ...]], ReadingWorkspace] = {}
         self._digests: dict[str, str] = {}
@@ -104,7 +103,9 @@ class Checker:
             troubles.append(Trouble(job.path, f"{report.limits[-1].message}; --verbose shows where"))
         checked = Checked(job.path, report, tuple(troubles), uses_torch=True)
         if self._cache and not report.crash:
-            self._cache.put(key, self._entry(checked, workspace))
+            told = tuple((each.message, each.line) for each in troubles)
+            kept = plain.Kept(report, told, workspace.resolved, workspace.read)
+            self._cache.put(key, plain.from_kept(kept))
         return checked
 
     def _workspace(self, settings: Settings) -> ReadingWorkspace:
@@ -137,8 +138,8 @@ class Checker:
             if not option.editor_only
         ]
         return digest(
-            os.fsencode(self._pack(job.path)),
-            os.fsencode(self._pack(job.settings.root)),
+            os.fsencode(job.path),
+            os.fsencode(job.settings.root),
             repr(values).encode(),
             data,
         )
@@ -151,51 +152,21 @@ class Checker:
                 self._digests[path] = ""
         return self._digests[path]
 
-    def _pack(self, path: str) -> str:
-        """Paths in the project are kept without where the project lies, so that a cache can be moved with it."""
-        inside = self._cache_root.rstrip(os.sep) + os.sep
-        return "./" + path[len(inside) :] if path.startswith(inside) else path
-
-    def _unpack(self, path: str) -> str:
-        return os.path.join(self._cache_root, path[2:]) if path.startswith("./") else path
-
-    def _entry(self, checked: Checked, workspace: _Recording) -> dict[str, Any]:
-        report = checked.report
-        return _map_paths(
-            {
-                "findings": [plain.from_finding(each) for each in report.findings],
-                "elsewhere": [plain.from_finding(each) for each in report.elsewhere],
-                "limits": [plain.from_limit(each) for each in report.limits],
-                "needed": [[path, plain.from_span(span)] for path, span in report.needed],
-                "troubles": [[each.message, each.line] for each in checked.troubles],
-                "resolved": [[*asked, found] for asked, found in workspace.resolved.items()],
-                "read": [[path, mark] for path, mark in workspace.read.items()],
-            },
-            self._pack,
-        )
-
     def _cached(self, job: Job, key: str) -> Checked | None:
-        packed = self._cache.get(key) if self._cache else None
-        if packed is None:
+        entry = self._cache.get(key) if self._cache else None
+        if entry is None:
             return None
         try:
-            entry = _map_paths(packed, self._unpack)
-            workspace = self._workspace(job.settings)
-            for module, level, from_path, found in entry["resolved"]:
-                if workspace.resolve(module, level, from_path) != found:
-                    return None
-            if any(self._digest(path) != mark for path, mark in entry["read"]):
-                return None
-            report = Report(
-                tuple(plain.to_finding(each) for each in entry["findings"]),
-                tuple(plain.to_limit(each) for each in entry["limits"]),
-                tuple(plain.to_finding(each) for each in entry["elsewhere"]),
-                needed=tuple((path, Span(*span)) for path, span in entry["needed"]),
-            )
-            troubles = tuple(Trouble(job.path, message, line) for message, line in entry["troubles"])
-        except (KeyError, TypeError, ValueError):
+            kept = plain.to_kept(entry)
+        except ValueError:
             return None
-        return Checked(job.path, report, troubles, uses_torch=True)
+        workspace = self._workspace(job.settings)
+        if any(workspace.resolve(*asked) != found for asked, found in kept.resolved.items()):
+            return None
+        if any(self._digest(path) != mark for path, mark in kept.read.items()):
+            return None
+        troubles = tuple(Trouble(job.path, message, line) for message, line in kept.troubles)
+        return Checked(job.path, kept.report, troubles, uses_torch=True)
 
 
 @contextmanager
@@ -229,24 +200,3 @@ class _Recording:
     def source(self, path: str) -> Source | None:
         self.read[path] = self._digest_of(path)
         return self._inner.source(path)
-
-
-def _map_paths(entry: dict[str, Any], change: Any) -> dict[str, Any]:
-    """The entry with every path in it changed."""
-
-    def finding(data: dict[str, Any]) -> dict[str, Any]:
-        related = [[change(path), span, message] for path, span, message in data["related"]]
-        return {**data, "path": change(data["path"]), "related": related}
-
-    return {
-        **entry,
-        "findings": [finding(each) for each in entry["findings"]],
-        "elsewhere": [finding(each) for each in entry["elsewhere"]],
-        "limits": [[change(path), span, message] for path, span, message in entry["limits"]],
-        "needed": [[change(path), span] for path, span in entry["needed"]],
-        "resolved": [
-            [module, level, change(source), found and change(found)]
-            for module, level, source, found in entry["resolved"]
-        ],
-        "read": [[change(path), mark] for path, mark in entry["read"]],
-    }
