@@ -16,8 +16,8 @@ from gradguard.lsp.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from gradguard.ide.analysis import Analysis
+    from gradguard.lsp.programs import Program
     from gradguard.lsp.server import Server
-    from gradguard.lsp.session import Program
 
 log = logging.getLogger(__name__)
 

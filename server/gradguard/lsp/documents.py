@@ -18,15 +18,17 @@ class Document:
     """One version of one open text. `version` is the client's, None where it gives none."""
 
     uri: str
+    path: str
+    """Its place on disk; the URI itself for a text that has none (untitled)."""
     language: str
     version: int | None
     text: str
     index: LineIndex = field(compare=False)
 
     @property
-    def path(self) -> str:
-        """Its place on disk; the URI itself for a text that has none (untitled)."""
-        return path_of(self.uri)
+    def python(self) -> bool:
+        """Whether the client takes it for Python, or does not say."""
+        return self.language in (PYTHON, "")
 
     def edited(
         self, version: int | None, changes: Sequence[lsp.TextDocumentContentChangeEvent], encoding: str
@@ -45,9 +47,52 @@ class Document:
         return replace(self, version=version, text=text, index=index)
 
 
+class Documents:
+    """The open documents by URI, and by path the text that other files see."""
+
+    def __init__(self) -> None:
+        self._documents: dict[str, Document] = {}
+        self._at: dict[str, dict[str, Document]] = {}
+        self.texts: dict[str, str] = {}
+        """Texts by path, always the newest. Other threads may look a path up here."""
+
+    def __contains__(self, uri: str) -> bool:
+        return uri in self._documents
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def get(self, uri: str) -> Document | None:
+        """The document of a URI."""
+        return self._documents.get(uri)
+
+    def put(self, document: Document) -> None:
+        """A document was opened, or is another version now. Of several with one path the last opened counts."""
+        self._documents[document.uri] = document
+        here = self._at.setdefault(document.path, {})
+        here[document.uri] = document
+        self._tell(document.path, here)
+
+    def drop(self, uri: str) -> None:
+        """A document is no longer open."""
+        document = self._documents.pop(uri, None)
+        if document is not None:
+            here = self._at[document.path]
+            del here[uri]
+            self._tell(document.path, here)
+
+    def _tell(self, path: str, here: dict[str, Document]) -> None:
+        if here:
+            self.texts[path] = next(reversed(here.values())).text
+        else:
+            del self._at[path], self.texts[path]
+
+
 def document(item: lsp.TextDocumentItem) -> Document:
     """A document as it was opened."""
-    return Document(item.uri, item.language_id, item.version, item.text, LineIndex(item.text))
+    return Document(
+        item.uri, path_of(item.uri), item.language_id, item.version, item.text, LineIndex(item.text)
+    )
 
 
 def offset(index: LineIndex, position: lsp.Position, encoding: str) -> int:

@@ -14,8 +14,8 @@ from gradguard.lsp.snapshot import range_of
 
 if TYPE_CHECKING:
     from gradguard.ide.analysis import Analysis
+    from gradguard.lsp.programs import Program
     from gradguard.lsp.server import Server
-    from gradguard.lsp.session import Program
     from gradguard.lsp.snapshot import Snapshot
 
 PATIENCE = 5.0

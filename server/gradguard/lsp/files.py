@@ -37,10 +37,9 @@ class Disk:
             known = self._buffers[path] = Source(path, text, known)
         return known
 
-    def forget_buffers(self, still_open: Mapping[str, str]) -> None:
-        """Drop what is no longer open."""
-        for path in [path for path in self._buffers if path not in still_open]:
-            del self._buffers[path]
+    def forget_buffer(self, path: str) -> None:
+        """A buffer is no longer open."""
+        self._buffers.pop(path, None)
 
     def source(self, path: str) -> Source | None:
         """A file of the disk; None when it cannot be read as text."""
@@ -72,12 +71,13 @@ class Disk:
 class View:
     """The workspace for one analysis (`check.workspace.Workspace`); notes which files it looked at.
 
-    buffers: texts of open documents by path, as they were when the analysis was asked for.
+    buffers: texts of open documents by path, of which each is looked up once: typing goes on meanwhile.
     """
 
     def __init__(self, disk: Disk, buffers: Mapping[str, str], roots: Sequence[str]) -> None:
         self._disk = disk
         self._buffers = buffers
+        self._texts: dict[str, str | None] = {}
         self._finder = ReadingWorkspace(self._exists, lambda path: None, roots)
         self.seen: dict[str, str | None] = {}
 
@@ -87,13 +87,18 @@ class View:
 
     def source(self, path: str) -> Source | None:
         """The file at a path."""
-        text = self._buffers.get(path)
+        text = self._buffer(path)
         source = self._disk.buffer(path, text) if text is not None else self._disk.source(path)
         self.seen[path] = source.text if source else None
         return source
 
     def _exists(self, path: str) -> bool:
-        return path in self._buffers or os.path.isfile(path)
+        return self._buffer(path) is not None or os.path.isfile(path)
+
+    def _buffer(self, path: str) -> str | None:
+        if path not in self._texts:
+            self._texts[path] = self._buffers.get(path)
+        return self._texts[path]
 
 
 def read_text(path: str) -> str | None:

@@ -82,13 +82,7 @@ def register(server: Server) -> None:
 
     @feature("notebookDocument/didSave")
     def notebook_did_save(params: lsp.DidSaveNotebookDocumentParams) -> None:
-        for program in server.session:
-            if (
-                program.key == params.notebook_document.uri
-                and program.of is not None
-                and program.of.documents
-            ):
-                server.session.saved(program.of.documents[0].uri)
+        server.session.notebook_saved(params.notebook_document.uri)
 
     @feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)
     async def did_change_configuration(params: lsp.DidChangeConfigurationParams) -> None:
@@ -121,7 +115,7 @@ def register(server: Server) -> None:
         names = {os.path.basename(path) for path in paths}
         if PYPROJECT in names:
             session.configuration.forget()
-            for program in session:
+            for program in session.programs:
                 session.configuration.of(program.snapshot.path)
             _tell_problems(server)
             server.settings_changed()
@@ -130,7 +124,7 @@ def register(server: Server) -> None:
             session.configuration.folders
         ):
             session.refresh()
-        opened = session.buffers()
+        opened = session.documents.texts
         touched = {path for path in paths if path.endswith(".py") and path not in opened}
         appeared = any(
             kind != lsp.FileChangeType.Changed and path.endswith(".py") for path, kind in paths.items()
@@ -138,7 +132,7 @@ def register(server: Server) -> None:
         if appeared:  # an import may lead elsewhere now
             session.refresh()
         elif touched:
-            session.refresh([each for each in session if touched & each.seen.keys()])
+            session.refresh(each for path in touched for each in session.programs.readers(path))
         server.files_changed(touched)
 
     @feature(lsp.SHUTDOWN)

@@ -15,8 +15,8 @@ from gradguard.lsp.snapshot import range_of
 from gradguard.source.lines import LineIndex
 
 if TYPE_CHECKING:
+    from gradguard.lsp.programs import Program
     from gradguard.lsp.server import Server
-    from gradguard.lsp.session import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class Publisher:
         self._server = server
         self._shown: dict[str, Shown] = {}
         self._ids = itertools.count(1)
+        self._last: tuple[str, LineIndex] | None = None
         self.pull = False
         """Whether the client asks for diagnostics itself."""
 
@@ -109,14 +110,19 @@ class Publisher:
     def elsewhere(self, related: Related) -> lsp.Location | None:
         """The place of a related span in another file."""
         session = self._server.session
-        for program in session:
-            if program.snapshot.path == related.path:
-                return program.snapshot.location(related.span, session.encoding)
-        for program in session:
-            text = program.seen.get(related.path)
+        for program in session.programs.at(related.path):
+            return program.snapshot.location(related.span, session.encoding)
+        for program in session.programs.readers(related.path):
+            text = program.seen[related.path]
             if text is not None:
-                where = range_of(LineIndex(text), related.span, session.encoding)
+                where = range_of(self._lines(related.path, text), related.span, session.encoding)
                 return lsp.Location(uri_of(related.path), where)
         start = lsp.Position(related.span.line - 1, related.span.column - 1)
         end = lsp.Position(related.span.end_line - 1, related.span.end_column - 1)
         return lsp.Location(uri_of(related.path), lsp.Range(start, end))
+
+    def _lines(self, path: str, text: str) -> LineIndex:
+        """The lines of a file of which several findings speak, mostly in a row."""
+        if self._last is None or self._last[0] != path or self._last[1].text is not text:
+            self._last = path, LineIndex(text)
+        return self._last[1]

@@ -126,11 +126,10 @@ class Scanner:
         """Check one file and show what was found; the number of findings."""
         server, session = self._server, self._server.session
         uri = uri_of(path)
-        for program in session:
-            if program.snapshot.path == path:
-                return len(session.findings(program))
+        for program in session.programs.at(path):
+            return len(session.findings(program))
         force = session.configuration.of(path)
-        buffers, roots = session.buffers(), source_roots(force)
+        buffers, roots = session.documents.texts, source_roots(force)
 
         def work() -> tuple[tuple[Finding, ...], str]:
             text = read_text(path)

@@ -13,8 +13,7 @@ import importlib
 import itertools
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from lsprotocol import types as lsp
@@ -27,10 +26,11 @@ from gradguard.ide.analysis import Analyser, Analysis, analysis
 from gradguard.ide.fixall import Cell
 from gradguard.ide.wording import Wording
 from gradguard.lsp.client import Client
-from gradguard.lsp.configuration import Configuration, InForce, source_roots
-from gradguard.lsp.documents import PYTHON, Document, document, path_of
+from gradguard.lsp.configuration import Configuration, source_roots
+from gradguard.lsp.documents import Documents, document, path_of
 from gradguard.lsp.files import Disk, View
 from gradguard.lsp.observed import Observed
+from gradguard.lsp.programs import Program, Programs
 from gradguard.lsp.snapshot import Snapshot, of_cells, of_document
 from gradguard.lsp.worker import Urgency, Worker
 from gradguard.source.text import Source
@@ -39,37 +39,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 GATE = "torch"
-
-
-@dataclass(slots=True)
-class Program:
-    """One program and its latest answer."""
-
-    key: str
-    snapshot: Snapshot
-    cells: list[str] | None = None
-    """URIs of a notebook's cells in order, empty for markup cells (the client counts them); None for a document."""
-    answered: int = -1
-    """Stamp of the version that `analysis` is for."""
-    analysis: Analysis | None = None
-    """None where there was nothing to analyse."""
-    of: Snapshot | None = None
-    """The version that `analysis` is for."""
-    force: InForce | None = None
-    seen: dict[str, str | None] = field(default_factory=dict)
-    """Texts of other files that the answer rests on."""
-    waiters: list[asyncio.Future[None]] = field(default_factory=list)
-    saved: bool = True
-    """Opened or saved since the last edit."""
-    shown: set[str] = field(default_factory=set)
-    """URIs of documents for which findings were shown."""
-    refreshed: bool = False
-    """Analysed anew for a reason that the client does not see: other files, settings."""
-
-    @property
-    def fresh(self) -> bool:
-        """Whether the answer is for the current version."""
-        return self.answered == self.snapshot.stamp
+AHEAD = 4
+"""Programs to be analysed for another reason than an edit of theirs that are given to the worker at a time."""
 
 
 class Session:
@@ -87,14 +58,17 @@ class Session:
         self.client = Client()
         self.encoding = "utf-16"
         self.configuration = Configuration()
-        self.documents: dict[str, Document] = {}
-        self.programs: dict[str, Program] = {}
+        self.documents = Documents()
+        self.programs = Programs()
         self.disk = Disk()
         self.observed = Observed()
         self.analyser = analyser
         self._answered, self._gone, self._crashed, self._trace = answered, gone, crashed, trace
-        self._program_of: dict[str, str] = {}
         self._stamps = itertools.count(1)
+        self._stale: dict[str, None] = {}
+        """Keys of programs to be analysed anew, the first to come first; `_ahead` are those given to the worker."""
+        self._ahead: set[str] = set()
+        self._feeding = False
         self._configured = False
         self._worker: Worker | None = None
         self._latest: dict[str, Analysis] = {}
@@ -112,7 +86,7 @@ class Session:
         if not self._configured:
             self._configured = True
             self.refresh()
-            for program in self:
+            for program in self.programs:
                 program.refreshed = False
 
     def warm_up(self) -> None:
@@ -139,20 +113,22 @@ class Session:
         """Begin nothing further and let nobody wait."""
         if self._worker is not None:
             self._worker.stop()
-        for program in self.programs.values():
+        for program in self.programs:
             self._release(program)
 
     # Documents
 
     def opened(self, item: lsp.TextDocumentItem) -> None:
         """A document is open from now on."""
-        if item.language_id not in (PYTHON, ""):
+        opened = document(item)
+        if not opened.python:
             log.info("not Python, left alone: %s (%s)", item.uri, item.language_id)
-        self.documents[item.uri] = document(item)
-        if item.uri in self._program_of:
-            self._touch(self.programs[self._program_of[item.uri]])
+        self.documents.put(opened)
+        program = self.program(item.uri)
+        if program is not None:
+            self._touch(program)
             return
-        self._add(Program(item.uri, of_document(self.documents[item.uri], next(self._stamps))), [item.uri])
+        self._add(Program(item.uri, of_document(opened, next(self._stamps))), [item.uri])
 
     def changed(
         self, uri: str, version: int | None, changes: Sequence[lsp.TextDocumentContentChangeEvent]
@@ -162,7 +138,7 @@ class Session:
         if before is None:
             log.warning("an edit to a document that is not open: %s", uri)
             return
-        self.documents[uri] = before.edited(version, changes, self.encoding)
+        self.documents.put(before.edited(version, changes, self.encoding))
         program = self.program(uri)
         if program is not None:
             program.saved = program.refreshed = False
@@ -170,16 +146,13 @@ class Session:
 
     def saved(self, uri: str) -> None:
         """A document was saved: with `run = onSave` its findings are shown now."""
-        program = self.program(uri)
-        if program is not None and not program.saved:
-            program.saved = True
-            if program.fresh:
-                self._answered(program)
+        self._saved(self.program(uri))
 
     def closed(self, uri: str) -> None:
         """A document is no longer open."""
-        self.documents.pop(uri, None)
-        if self._program_of.get(uri) == uri:
+        self.documents.drop(uri)
+        program = self.program(uri)
+        if program is not None and program.key == uri:
             self._remove(uri)
 
     # Notebooks
@@ -187,7 +160,7 @@ class Session:
     def notebook_opened(self, params: lsp.DidOpenNotebookDocumentParams) -> None:
         """A notebook is open from now on."""
         for item in params.cell_text_documents:
-            self.documents[item.uri] = document(item)
+            self.documents.put(document(item))
         uri = params.notebook_document.uri
         cells = [_code(cell) for cell in params.notebook_document.cells]
         self._add(Program(uri, self._of_cells(uri, cells), cells), [cell for cell in cells if cell])
@@ -207,8 +180,7 @@ class Session:
         for content in change.text_content or ():
             before = self.documents.get(content.document.uri)
             if before is not None:
-                edited = before.edited(content.document.version, content.changes, self.encoding)
-                self.documents[content.document.uri] = edited
+                self.documents.put(before.edited(content.document.version, content.changes, self.encoding))
         program.saved = program.refreshed = False
         self._touch(program)
 
@@ -216,27 +188,31 @@ class Session:
         self, program: Program, cells: list[str], structure: lsp.NotebookDocumentCellChangeStructure
     ) -> None:
         for item in structure.did_open or ():
-            self.documents[item.uri] = document(item)
+            self.documents.put(document(item))
         array = structure.array
         cells[array.start : array.start + array.delete_count] = [_code(cell) for cell in array.cells or ()]
         for closed in structure.did_close or ():
-            self.documents.pop(closed.uri, None)
-            self._program_of.pop(closed.uri, None)
-        for cell in cells:
-            if cell:
-                self._program_of[cell] = program.key
+            self.documents.drop(closed.uri)
+            self.programs.disown(closed.uri)
+        for cell in array.cells or ():
+            if _code(cell):
+                self.programs.own(program, cell.document)
 
     def notebook_closed(self, params: lsp.DidCloseNotebookDocumentParams) -> None:
         """A notebook is no longer open."""
         self._remove(params.notebook_document.uri)
         for item in params.cell_text_documents:
-            self.documents.pop(item.uri, None)
+            self.documents.drop(item.uri)
+
+    def notebook_saved(self, uri: str) -> None:
+        """A notebook was saved, see `saved`."""
+        self._saved(self.programs.get(uri))
 
     # Answers
 
     def program(self, uri: str) -> Program | None:
         """The program that an open document belongs to."""
-        return self.programs.get(self._program_of.get(uri, ""))
+        return self.programs.of(uri)
 
     async def current(self, uri: str, patience: float) -> Program | None:
         """The program of a document with an answer for its current version, waiting for that if need be.
@@ -248,6 +224,9 @@ class Session:
             program = self.program(uri)
             if program is None or program.fresh:
                 return program
+            if program.stale:
+                self._touch(program)
+            self.worker.hurry(program.key)
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             program.waiters.append(waiter)
             try:
@@ -277,7 +256,7 @@ class Session:
         found, force = program.analysis, program.force
         if found is None or force is None or program.of is not snapshot or not program.fresh:
             return None
-        buffers, roots = self.buffers(), source_roots(force)
+        buffers, roots = self.documents.texts, source_roots(force)
         result: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
 
         def job() -> T | None:
@@ -302,53 +281,79 @@ class Session:
             return ()
         found = list(program.analysis.findings)
         path, text = program.of.path, program.of.text
-        for other in self.programs.values():
+        for other in self.programs.speakers(path):
             if other is not program and other.analysis and other.seen.get(path) == text:
                 found.extend(each for each in other.analysis.outcome.report.elsewhere if each.path == path)
         if program.analysis.settings.observed:
             found.extend(self.observed.findings(path, text))
         return tuple(sorted(dict.fromkeys(found), key=lambda each: each.sort_key))
 
-    def refresh(self, programs: Sequence[Program] | None = None) -> None:
+    def refresh(self, programs: Iterable[Program] | None = None) -> None:
         """Analyse again although the texts are the same: settings or other files changed."""
-        for program in list(self.programs.values() if programs is None else programs):
-            program.refreshed = True
-            self._touch(program, Urgency.DEPENDENT)
-
-    def buffers(self) -> dict[str, str]:
-        """Texts of open documents by path."""
-        return {path_of(each.uri): each.text for each in self.documents.values()}
-
-    def waits(self) -> bool:
-        """Whether any program's answer is still to come."""
-        return any(not each.fresh for each in self.programs.values())
+        for program in self.programs if programs is None else programs:
+            program.refreshed = program.stale = True
+            self._stale[program.key] = None
+        self._feed()
 
     # Inner workings
 
+    def _feed(self) -> None:
+        """Give the worker a few of those that are to be analysed anew.
+
+        All of them at once would make an edit of what thousands import wait for thousands of jobs to be made.
+        """
+        if self._feeding or not self._configured:
+            return
+        self._feeding = True
+        try:
+            while self._stale and len(self._ahead) < AHEAD:
+                program = self.programs.get(next(iter(self._stale)))
+                if program is None or not program.stale:
+                    del self._stale[next(iter(self._stale))]
+                    continue
+                self._ahead.add(program.key)
+                self._touch(program, Urgency.DEPENDENT)
+        finally:
+            self._feeding = False
+
     def _add(self, program: Program, uris: Sequence[str]) -> None:
-        self.programs[program.key] = program
-        for uri in uris:
-            self._program_of[uri] = program.key
-        self._schedule(program, Urgency.TYPING)
+        before = self.programs.get(program.key)
+        if before is not None:
+            self._release(before)
+        self.programs.add(program, uris)
+        self._schedule(program, Urgency.OPENED)
 
     def _remove(self, key: str) -> None:
-        program = self.programs.pop(key, None)
+        program = self.programs.get(key)
         if program is None:
             return
+        path, targets = program.snapshot.path, program.targets
+        self.programs.remove(program)
         self.worker.cancel(key)
         self._latest.pop(key, None)
-        for uri in [uri for uri, owner in self._program_of.items() if owner == key]:
-            del self._program_of[uri]
-        self.disk.forget_buffers(self.buffers())
+        if path not in self.documents.texts:
+            self.disk.forget_buffer(path)
         self._release(program)
         self._gone(program)
-        self._recheck_dependents(program.snapshot.path)
+        self._answer_again(targets)
+        self._stale.pop(key, None)
+        self._ahead.discard(key)
+        self.refresh(self.programs.readers(path))
+
+    def _saved(self, program: Program | None) -> None:
+        if program is not None and not program.saved:
+            program.saved = True
+            if program.fresh:
+                self._answered(program)
 
     def _touch(self, program: Program, urgency: Urgency = Urgency.TYPING) -> None:
         stamp = next(self._stamps)
+        program.stale = False
+        self._stale.pop(program.key, None)
         if program.cells is None:
             document = self.documents.get(program.key)
-            if document is None:
+            if document is None:  # it is the cell of a notebook by now
+                self._ahead.discard(program.key)
                 return
             program.snapshot = of_document(document, stamp)
         else:
@@ -356,9 +361,8 @@ class Session:
         self._schedule(program, urgency)
 
     def _of_cells(self, uri: str, cells: Sequence[str], stamp: int | None = None) -> Snapshot:
-        documents = tuple(
-            self.documents[cell] for cell in cells if cell in self.documents and _python(self.documents[cell])
-        )
+        found = (self.documents.get(cell) for cell in cells)
+        documents = tuple(each for each in found if each is not None and each.python)
         return of_cells(uri, path_of(uri), next(self._stamps) if stamp is None else stamp, documents)
 
     def _schedule(self, program: Program, urgency: Urgency) -> None:
@@ -366,7 +370,7 @@ class Session:
             return
         snapshot = program.snapshot
         force = program.force = self.configuration.of(snapshot.path)
-        python = all(_python(each) for each in snapshot.documents)
+        python = all(each.python for each in snapshot.documents)
         if (
             GATE not in snapshot.text
             or not python
@@ -377,8 +381,7 @@ class Session:
             self._latest.pop(program.key, None)
             self._settle(program, snapshot, None, {})
             return
-        buffers = self.buffers()
-        roots = source_roots(force)
+        buffers, roots = self.documents.texts, source_roots(force)
 
         def work() -> tuple[Analysis, dict[str, str | None], float]:
             start = time.perf_counter()
@@ -414,21 +417,39 @@ class Session:
     def _settle(
         self, program: Program, snapshot: Snapshot, found: Analysis | None, seen: dict[str, str | None]
     ) -> None:
-        changed = program.of is None or program.of.text != snapshot.text
-        before = program.analysis
-        program.analysis, program.of, program.seen = found, snapshot, seen
-        program.answered = snapshot.stamp
+        self._ahead.discard(program.key)
+        targets = self.programs.answer(program, snapshot, found, seen)
         self._release(program)
-        self._answered(program)
-        if changed:
-            self._recheck_dependents(snapshot.path, program)
-        for path in _targets(before) | _targets(found):
-            for other in self.programs.values():
-                if other is not program and other.fresh and other.snapshot.path == path:
-                    self._answered(other)
+        try:
+            self._answered(program)
+            self._answer_again(targets, program)
+        finally:
+            self.refresh([*self._outdated(snapshot.path, program), *self._behind(program)])
 
-    def _recheck_dependents(self, path: str, but: Program | None = None) -> None:
-        self.refresh([each for each in self.programs.values() if each is not but and path in each.seen])
+    def _outdated(self, path: str, but: Program) -> Iterator[Program]:
+        """Programs whose answer rests on another text of the file at a path than the present one."""
+        text = self.documents.texts.get(path)
+        for each in self.programs.readers(path):
+            if each is not but and not each.stale and each.seen.get(path) != text:
+                yield each
+
+    def _behind(self, program: Program) -> Iterator[Program]:
+        """The program itself, if a text that its answer rests on was edited before the answer came.
+
+        Where the newer text is not answered yet, its answer will say so.
+        """
+        texts = self.documents.texts
+        for path, text in program.seen.items():
+            if texts.get(path, text) != text and all(each.fresh for each in self.programs.at(path)):
+                yield program
+                return
+
+    def _answer_again(self, paths: Iterable[str], but: Program | None = None) -> None:
+        """Show anew what is found in the files at these paths: another program speaks of them."""
+        for path in paths:
+            for other in self.programs.at(path):
+                if other is not but and other.fresh:
+                    self._answered(other)
 
     def _release(self, program: Program) -> None:
         for waiter in program.waiters:
@@ -436,17 +457,6 @@ class Session:
                 waiter.set_result(None)
         program.waiters.clear()
 
-    def __iter__(self) -> Iterator[Program]:
-        return iter(list(self.programs.values()))
-
-
-def _targets(found: Analysis | None) -> set[str]:
-    return {each.path for each in found.outcome.report.elsewhere} if found else set()
-
 
 def _code(cell: lsp.NotebookCell) -> str:
     return cell.document if cell.kind == lsp.NotebookCellKind.Code else ""
-
-
-def _python(document: Document) -> bool:
-    return document.language in (PYTHON, "")

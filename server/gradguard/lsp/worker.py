@@ -1,7 +1,7 @@
 """One thread that analyses, so that the event loop never waits for it. The latest version of a text wins.
 
-Jobs wait under the key of their program; a newer one takes the place of the older. What the user looks at
-goes first, what depends on it second, the rest of the workspace last. Garbage is collected when nothing was asked for
+Jobs wait under the key of their program; a newer one takes the place of the older. What the user works at
+goes first, then what was opened, what depends on an edit, and the rest of the workspace. Garbage is collected when nothing was asked for
 a while, so that nobody waits for it.
 """
 
@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import heapq
 import itertools
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
 log = logging.getLogger(__name__)
 
+STALE = 64
+"""Entries of replaced jobs that the queue may hold besides as many as there are jobs."""
 IDLE_SECONDS = 1.0
 """How long there must be no job before garbage is collected."""
 
@@ -27,8 +30,9 @@ class Urgency(IntEnum):
     """Which job goes first."""
 
     TYPING = 0
-    DEPENDENT = 1
-    BACKGROUND = 2
+    OPENED = 1
+    DEPENDENT = 2
+    BACKGROUND = 3
 
 
 @dataclass(slots=True)
@@ -46,6 +50,8 @@ class Worker:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._jobs: dict[str, _Job] = {}
+        self._queue: list[tuple[Urgency, int, str]] = []
+        """A heap. Of a job that was replaced or cancelled its entry stays behind and is passed over."""
         self._ready = threading.Condition()
         self._order = itertools.count()
         self._stopped = False
@@ -68,8 +74,22 @@ class Worker:
             before = self._jobs.get(key)
             if before is not None:
                 urgency = min(urgency, before.urgency)
-            self._jobs[key] = _Job(urgency, next(self._order), work, done, failed)
-            self._ready.notify()
+            self._put(key, _Job(urgency, next(self._order), work, done, failed))
+
+    def hurry(self, key: str) -> None:
+        """Somebody waits for a job: if it has not begun, it goes with those that are typed."""
+        with self._ready:
+            job = self._jobs.get(key)
+            if job is not None and job.urgency > Urgency.TYPING:
+                self._put(key, replace(job, urgency=Urgency.TYPING))
+
+    def _put(self, key: str, job: _Job) -> None:
+        self._jobs[key] = job
+        heapq.heappush(self._queue, (job.urgency, job.order, key))
+        if len(self._queue) > 2 * len(self._jobs) + STALE:
+            self._queue = [(each.urgency, each.order, key) for key, each in self._jobs.items()]
+            heapq.heapify(self._queue)
+        self._ready.notify()
 
     def cancel(self, key: str) -> None:
         """Forget a job that has not begun."""
@@ -87,6 +107,7 @@ class Worker:
         with self._ready:
             self._stopped = True
             self._jobs.clear()
+            self._queue.clear()
             self._ready.notify()
 
     def _run(self) -> None:
@@ -99,13 +120,19 @@ class Worker:
                         worked = False
                 if self._stopped:
                     return
-                key = min(self._jobs, key=lambda each: (self._jobs[each].urgency, self._jobs[each].order))
-                job = self._jobs.pop(key)
+                job = self._next()
             worked = True
             try:
                 self._post(job.done, job.work())
             except BaseException as error:  # whatever it is, the next job must run
                 self._post(job.failed, error)
+
+    def _next(self) -> _Job:
+        while True:
+            urgency, order, key = heapq.heappop(self._queue)
+            job = self._jobs.get(key)
+            if job is not None and (job.urgency, job.order) == (urgency, order):
+                return self._jobs.pop(key)
 
     def _post(self, callback: Callable[[Any], None], value: Any) -> None:
         try:
