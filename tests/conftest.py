@@ -1,4 +1,4 @@
-"""What runs in the tests keeps its cache in a folder of the tests, never in that of the user."""
+"""What runs in the tests keeps its cache in a folder of the tests, never in that of the user. No test is timed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import os
 import shutil
 import tempfile
 
+import hypothesis
 import pytest
 
 from gradguard.cli.cache import VARIABLE
+
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 MADE = pytest.StashKey[str]()
 

@@ -1,3 +1,8 @@
+/** Pop-ups make links of `[label](command:...)`, and a message may quote a file of the workspace. */
+export function unlinked(message: string): string {
+    return message.replaceAll('](', '] (');
+}
+
 /** Lets the first message of a session be a pop-up; the others only go to the log. */
 export class OnePopup {
     private shown = false;
@@ -18,7 +23,7 @@ export class OnePopup {
             return;
         }
         this.shown = true;
-        const chosen = await this.show(message, Object.keys(actions));
+        const chosen = await this.show(unlinked(message), Object.keys(actions));
         if (chosen !== undefined) {
             await actions[chosen]?.();
         }

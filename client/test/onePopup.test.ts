@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { OnePopup } from '../src/onePopup';
+import { OnePopup, unlinked } from '../src/onePopup';
 
 test('the first message pops up, every message is logged, the chosen button acts', async () => {
     const shown: string[] = [];
@@ -19,6 +19,17 @@ test('the first message pops up, every message is logged, the chosen button acts
     assert.deepEqual(shown, ['one']);
     assert.deepEqual(logged, ['one', 'two']);
     assert.deepEqual(acted, ['log']);
+});
+
+test('nothing that a message quotes becomes a link', async () => {
+    const shown: string[] = [];
+    const popup = new OnePopup(
+        async message => void shown.push(message),
+        () => undefined,
+    );
+    await popup.say('[repair](command:workbench.action.quit) and ![x](https://a.example)', {});
+    assert.deepEqual(shown, ['[repair] (command:workbench.action.quit) and ![x] (https://a.example)']);
+    assert.equal(unlinked('](]('), '] (] (');
 });
 
 test('a pop-up that is closed does nothing', async () => {

@@ -6,6 +6,7 @@ import argparse
 from typing import NoReturn
 
 from gradguard import __version__
+from gradguard.cli.stderr import complain
 
 FORMATS = ("text", "json", "sarif", "github", "gitlab")
 
@@ -23,7 +24,8 @@ exit codes:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"gradguard: error: {message}\nSee: {self.prog} --help\n")
+        complain(message)
+        self.exit(2, f"See: {self.prog} --help\n")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -33,6 +33,7 @@ from pathlib import Path
 
 import gradguard
 from gradguard.cli import cleaning
+from gradguard.cli.stderr import tell
 from gradguard.disk.folder import Folder, Unsafe
 from gradguard.disk.links import is_project, until_project
 from gradguard.disk.reading import Unreadable
@@ -161,7 +162,7 @@ def usual_cache(named: str | None, verbose: bool = False) -> Cache | None:
         return open_cache(root, named)
     except OSError as error:
         if named or verbose or isinstance(error, Unsafe):
-            print(f"gradguard: warning: no cache: {error.filename}: {error.strerror}", file=sys.stderr)
+            tell(f"warning: no cache: {error.filename}: {error.strerror}")
         return None
 
 

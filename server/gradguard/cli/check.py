@@ -24,12 +24,14 @@ from gradguard.cli.configuration import Configuration, command_line_layer
 from gradguard.cli.formats import text
 from gradguard.cli.refused import Refused
 from gradguard.cli.result import Outcome, Trouble
+from gradguard.cli.stderr import complain, tell
 from gradguard.cli.worker import Checked, Checker, Job
 from gradguard.disk.links import Bounds
 from gradguard.disk.reading import Unreadable
 from gradguard.findings import Applicability, Finding, Limit
 from gradguard.ide.fixall import Edits
 from gradguard.source.decode import Undecodable
+from gradguard.source.printable import printable_lines
 
 CLEAN, FOUND, CANNOT = 0, 1, 2
 
@@ -43,14 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         return _run(arguments)
     except Refused as error:
-        for line in str(error).splitlines():
-            complain(line)
+        for reason in error.reasons:
+            complain(reason)
         return CANNOT
-
-
-def complain(message: str) -> None:
-    """One line on stderr."""
-    print(f"gradguard: error: {message}", file=sys.stderr)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -66,11 +63,11 @@ def _run(arguments: argparse.Namespace) -> int:
         known = baseline.read(Path(arguments.baseline)) if arguments.baseline else None
     jobs = _jobs(arguments, configuration)
     if configuration.problems:
-        raise Refused("\n".join(map(str, configuration.problems)))
+        raise Refused(*map(str, configuration.problems))
     if not jobs and STDIN not in arguments.paths:
         unchanged = f"note: no Python files changed since {arguments.changed_since}"
         why = unchanged if arguments.changed_since else "warning: no Python files found"
-        print(f"gradguard: {why}", file=sys.stderr)
+        tell(why)
     _say_which_torch(jobs, arguments.verbose)
     unkept = arguments.no_cache or arguments.fix or arguments.diff
     cache = None if unkept else usual_cache(arguments.cache_dir, arguments.verbose)
@@ -94,15 +91,14 @@ def _run(arguments: argparse.Namespace) -> int:
     _log(outcome, checked, arguments.verbose)
     if arguments.write_baseline:
         baseline.write(Path(arguments.write_baseline), outcome.findings, names.line)
-        print(
-            f"gradguard: wrote {text.plural(len(outcome.findings), 'finding')} to {arguments.write_baseline}",
-            file=sys.stderr,
-        )
+        tell(f"wrote {text.plural(len(outcome.findings), 'finding')} to {arguments.write_baseline}")
         return CANNOT if outcome.troubles else CLEAN
     if known is not None:
         outcome = _without(outcome, known.new(outcome.findings, names.line))
     if fixing and arguments.diff:
-        print(f"gradguard: would fix {text.plural(fixing.count, 'finding')}", file=sys.stderr)
+        if fixing.altered:
+            tell("note: some lines of the diff are shown with escapes; in a file it can be applied")
+        tell(f"would fix {text.plural(fixing.count, 'finding')}")
     else:
         output.write(outcome, arguments, names.line, to_stderr=bool(fixing and fixing.to_stdout))
         _hint(outcome, arguments, cache)
@@ -118,7 +114,7 @@ def _configuration(arguments: argparse.Namespace) -> Configuration:
         select=arguments.select, ignore=arguments.ignore, torch=arguments.torch, everything=arguments.all
     )
     if parsed.problems:
-        raise Refused("\n".join(map(str, parsed.problems)))
+        raise Refused(*map(str, parsed.problems))
     return Configuration(parsed.layer)
 
 
@@ -166,6 +162,8 @@ class _Fixing:
         self._diff = arguments.diff
         self._asked_for = Bounds(map(os.path.abspath, arguments.paths or ["."]))
         self.to_stdout = False
+        self.altered = False
+        """Whether a diff was not shown as it is."""
         self.count = 0
 
     def after(self, checked: Checked, job: Job) -> Checked:
@@ -183,7 +181,7 @@ class _Fixing:
         try:
             fixed = fix.fix(job, self._checker, unsafe=self._unsafe)
             if self._diff:
-                sys.stdout.writelines(fixed.diff(display(job.path)))
+                self._show(list(fixed.diff(display(job.path))))
                 self.count += fixed.count
                 return checked
             if from_stdin:
@@ -203,6 +201,13 @@ class _Fixing:
             return replace(checked, report=crash, troubles=(*checked.troubles, trouble))
         self.count += fixed.count
         return replace(checked, report=fixed.report)
+
+    def _show(self, diff: list[str]) -> None:
+        from gradguard.cli import fix
+
+        shown = list(fix.for_readers(diff)) if output.obeyed(sys.stdout) else diff
+        sys.stdout.writelines(shown)
+        self.altered |= shown != diff
 
 
 class _Names:
@@ -280,10 +285,10 @@ def _log(outcome: Outcome, checked: Iterable[Checked], verbose: bool) -> None:
         complain(str(trouble))
     if verbose:
         for limit in outcome.limits:
-            print(f"gradguard: {limit.path}:{limit.span.line}: {limit.message}", file=sys.stderr)
+            tell(f"{limit.path}:{limit.span.line}: {limit.message}")
         for each in checked:
             if each.report.crash:
-                print(each.report.crash, file=sys.stderr)
+                print(printable_lines(each.report.crash), file=sys.stderr)
 
 
 def _say_which_torch(jobs: Iterable[Job], verbose: bool) -> None:
@@ -293,9 +298,9 @@ def _say_which_torch(jobs: Iterable[Job], verbose: bool) -> None:
     for wanted in sorted({job.settings.torch for job in jobs}):
         chosen, note = table.choose(None if wanted == "auto" else wanted)
         if note:
-            print(f"gradguard: warning: {note}", file=sys.stderr)
+            tell(f"warning: {note}")
         elif verbose:
-            print(f"gradguard: torch {chosen} is assumed", file=sys.stderr)
+            tell(f"torch {chosen} is assumed")
 
 
 def _hint(outcome: Outcome, arguments: argparse.Namespace, cache: Cache | None) -> None:

@@ -10,6 +10,7 @@ from gradguard.check.catalogue import catalogue
 from gradguard.check.parsing import version_problem
 from gradguard.cli.output import colour_wanted
 from gradguard.cli.pages import page
+from gradguard.cli.stderr import complain
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -76,5 +77,5 @@ def _show(text: str, colour: str) -> int:
 
 
 def _refuse(message: str) -> int:
-    print(f"gradguard: error: {message}", file=sys.stderr)
+    complain(message)
     return 2

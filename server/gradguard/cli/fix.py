@@ -7,7 +7,8 @@ wrote meanwhile is left alone.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from gradguard.disk.reading import Unreadable, decode, read_bytes
 from gradguard.disk.writing import replace_file
 from gradguard.ide import fixall
 from gradguard.source.decode import Decoded, Undecodable
+from gradguard.source.printable import printable, printable_lines
 from gradguard.source.text import Source
 
 
@@ -38,15 +40,23 @@ class Fixed:
         return len(self.kinds)
 
     def diff(self, name: str) -> Iterator[str]:
-        """Lines of a unified diff, with their ends."""
+        """Lines of a unified diff, with their ends; a name that cannot be printed is quoted as git does."""
         lines = difflib.unified_diff(
             _lines(self.before.text),
             _lines(self.after),
-            f"a/{name}",
-            f"b/{name}",
+            _quoted(f"a/{name}"),
+            _quoted(f"b/{name}"),
         )
         for line in lines:
             yield line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
+
+
+def for_readers(lines: Iterable[str]) -> Iterator[str]:
+    """A diff as a terminal or a log is to have it: no line of a file is obeyed there."""
+    for line in lines:
+        ended = line.removesuffix("\n")
+        kept = ended.removesuffix("\r")
+        yield printable_lines(kept) + line[len(kept) :]
 
 
 def fix(job: Job, checker: Checker, *, unsafe: bool) -> Fixed:
@@ -74,6 +84,28 @@ def write(path: str, fixed: Fixed) -> None:
         replace_file(target, data)
     except OSError as error:
         raise Unreadable(f"cannot be written: {error.strerror}") from None
+
+
+_ESCAPES = {"\n": r"\n", "\t": r"\t", '"': r"\"", "\\": r"\\"}
+
+
+def _quoted(name: str) -> str:
+    r"""`"a/na\nme.py"` where a name cannot be written as it is: what git writes and reads, and patch reads."""
+    if "##" not in name and all(map(_plain, name)):
+        # Behind a blank, both look for a time unless a tab says where the name ends.
+        return f"{name}\t" if " " in name else name
+    return f'"{"".join(map(_escape, name))}"'
+
+
+def _plain(char: str) -> bool:
+    return char not in _ESCAPES and printable(char) == char and not "\ud800" <= char <= "\udfff"
+
+
+def _escape(char: str) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    # `##[name]` is a command of some builds wherever it stands.
+    return char if _plain(char) and char != "#" else "".join(f"\\{byte:03o}" for byte in os.fsencode(char))
 
 
 def _lines(text: str) -> list[str]:

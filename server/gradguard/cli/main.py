@@ -6,7 +6,11 @@ import contextlib
 import importlib.util
 import os
 import sys
+import traceback
 from collections.abc import Sequence
+
+from gradguard.cli.stderr import complain, tell
+from gradguard.source.printable import printable_lines
 
 CANNOT = 2
 INTERRUPTED = 130
@@ -22,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(words)
     except KeyboardInterrupt:
-        print("gradguard: interrupted", file=sys.stderr)
+        tell("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output went away, as `head` does; Python must not complain of it at exit.
@@ -30,19 +34,19 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        print(f"gradguard: internal error: {type(error).__name__}: {error}", file=sys.stderr)
+        tell(f"internal error: {type(error).__name__}: {error}")
         if TRACEBACK in os.environ:
-            raise
-        print(f"gradguard: please report it, with what {TRACEBACK}=1 shows", file=sys.stderr)
+            print(printable_lines(traceback.format_exc()), end="", file=sys.stderr)
+        else:
+            tell(f"please report it, with what {TRACEBACK}=1 shows")
         return CANNOT
 
 
 def _dispatch(words: list[str]) -> int:
     if words[:1] in (["run"], ["verify"]) and importlib.util.find_spec("torch") is None:
-        print(
-            f"gradguard: error: `gradguard {words[0]}` runs your code with torch, and {sys.executable} has no torch; "
-            "install gradguard into the environment that has it",
-            file=sys.stderr,
+        complain(
+            f"`gradguard {words[0]}` runs your code with torch, and {sys.executable} has no torch; "
+            "install gradguard into the environment that has it"
         )
         return CANNOT
     # These two have options of their own, which are not to be read here.

@@ -11,9 +11,11 @@ import textwrap
 
 from gradguard.check.parsing import version_problem
 from gradguard.cli.output import colour_wanted
+from gradguard.cli.stderr import complain, tell
 from gradguard.ops import table
 from gradguard.ops.listing import Line, matching, render_ops
 from gradguard.ops.table import Table
+from gradguard.source.printable import printable_json
 
 COLUMNS = (
     ("operation", "name"),
@@ -33,7 +35,7 @@ NARROWEST = 40
 def run(arguments: argparse.Namespace) -> int:
     """Print the matching rows and return the exit code: 0, 1 when there are none, 2 for a wrong request."""
     if arguments.torch and (problem := version_problem(arguments.torch)):
-        print(f"gradguard: error: --torch: {problem}", file=sys.stderr)
+        complain(f"--torch: {problem}")
         return 2
     known = table.load(None if arguments.torch in (None, "auto") else arguments.torch)
     pattern = arguments.pattern or ""
@@ -42,28 +44,28 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     lines = render_ops(known, pattern)
     if not lines:
-        print(f'gradguard: no operation matches "{pattern}"', file=sys.stderr)
+        tell(f'no operation matches "{pattern}"')
         return 1
     width = max(NARROWEST, shutil.get_terminal_size().columns)
     colour = colour_wanted(arguments.color, sys.stdout.isatty())
     print("\n".join(_table(lines, width, colour) or _records(lines, width, colour)))
-    print(_which(known, exact=arguments.torch not in (None, "auto")), file=sys.stderr)
+    tell(_which(known, exact=arguments.torch not in (None, "auto")))
     return 0
 
 
 def _which(known: Table, *, exact: bool) -> str:
     """Whose behaviour was shown, and how to ask for another release."""
     if known.note:
-        return f"gradguard: {known.note}"
+        return known.note
     others = ", ".join(v for v in table.VERSIONS if v != known.version)
     choice = "" if exact else f", the newest known; --torch VERSION asks for another ({others})"
-    return f"gradguard: as in torch {known.version}{choice}"
+    return f"as in torch {known.version}{choice}"
 
 
 def _json(known: Table, pattern: str) -> str:
     rows = [known.op(name) or known.module(name) for name in matching(known.names(), pattern)]
     document = {"torch": known.version, "ops": [dataclasses.asdict(row) for row in rows if row is not None]}
-    return json.dumps(document, indent=2, ensure_ascii=False)
+    return printable_json(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def _table(lines: list[Line], width: int, colour: bool) -> list[str]:

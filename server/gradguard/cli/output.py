@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import argparse
 import os
+import stat
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 from gradguard.cli.fingerprints import LineOf
 from gradguard.cli.result import Outcome
+from gradguard.cli.stderr import complain
 from gradguard.disk.reading import Unreadable, decode, read_bytes
 from gradguard.disk.writing import replace_file
 from gradguard.source.lines import LineIndex
 
 FORMATS = ("text", "json", "sarif", "github", "gitlab")
+
+_CI = ("CI", "TF_BUILD", "TEAMCITY_VERSION")
+"""Variables by which programs know that a build runs them; Azure and TeamCity set their own alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +56,17 @@ def write(
         try:
             replace_file(Path(arguments.output), _encoded(text, arguments.format), project_links=False)
         except OSError as error:
-            print(f"gradguard: error: {arguments.output}: {error.strerror}", file=sys.stderr)
+            complain(f"{arguments.output}: {error.strerror}")
             raise SystemExit(2) from None
     else:
         stream = sys.stderr if to_stderr else sys.stdout
         stream.flush()
-        stream.buffer.write(_encoded(text, arguments.format))
+        stream.buffer.write(text.encode("utf-8", "backslashreplace"))
         stream.flush()
 
 
 def _encoded(text: str, form: str) -> bytes:
-    """Bytes of a report. The name of a file that is no UTF-8 stays as it is in text, and is escaped in JSON."""
+    """Bytes of a file. The name of a file that is no UTF-8 stays as it is in text, and is escaped in JSON."""
     return text.encode("utf-8", "surrogateescape" if form in ("text", "github") else "backslashreplace")
 
 
@@ -110,6 +116,17 @@ def colour_wanted(choice: str, is_terminal: bool) -> bool:
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or (is_terminal and os.environ.get("TERM") != "dumb")
+
+
+def obeyed(stream: IO[str]) -> bool:
+    """Whether what is written there is read by a terminal, or by what runs a build, rather than kept as it is."""
+    if stream.isatty():
+        return True
+    try:
+        kept = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
+        kept = True  # it leads to no file of the system
+    return not kept and any(os.environ.get(name) for name in _CI)
 
 
 def _write_text(outcome: Outcome, arguments: argparse.Namespace, line_of: LineOf, to_stderr: bool) -> None:

@@ -2,4 +2,9 @@
 
 
 class Refused(Exception):
-    """The request cannot be carried out; the message says why, a line for each reason."""
+    """The request cannot be carried out; each argument says one reason why, in one line."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """One or more."""
+        return tuple(map(str, self.args))

@@ -16,13 +16,14 @@ from __future__ import annotations
 import argparse
 import ast
 import re
-import sys
 from pathlib import Path
 
+from gradguard.cli.stderr import complain
 from gradguard.disk.reading import Unreadable, decode, read_bytes
 from gradguard.findings import Span
 from gradguard.ide import inplace
 from gradguard.runtime.verify import Comparison, Task, verify
+from gradguard.source.printable import printable
 from gradguard.source.text import Source
 
 _INPUTS = re.compile(r"#\s*gradguard:\s*inputs\s+(?P<given>.*)$")
@@ -38,14 +39,14 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         task, said = _task(arguments.what, arguments.against)
     except Refused as error:
-        print(f"gradguard: error: {error}", file=sys.stderr)
+        complain(str(error))
         return 2
-    print(said, flush=True)
+    print(printable(said), flush=True)
     found = verify(task, arguments.timeout)
     if found.trouble:
-        print(f"gradguard: error: {arguments.what}: {found.trouble}", file=sys.stderr)
+        complain(f"{arguments.what}: {found.trouble}")
         return 2
-    print("\n".join(report(found)))
+    print("\n".join(map(printable, report(found))))
     return 0 if found.holds else 1
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gradguard.findings import Finding, Span
 from gradguard.ide.analysis import Analysis
 from gradguard.ide.varhover import text
-from gradguard.ide.wording import Wording
+from gradguard.ide.wording import Wording, inline
 
 if TYPE_CHECKING:
     from gradguard.tape.facts import Fact, Facts
@@ -36,7 +36,7 @@ def hints(
     for finding in findings:
         if finding.code in GRAPH_KEPT and finding.path == analysis.source.path:
             found.append(
-                Hint(finding.span, wording.text("hint-graph-kept"), wording.message(finding.message))
+                Hint(finding.span, wording.text("hint-graph-kept"), inline(wording.message(finding.message)))
             )
     inside = (each for each in found if wanted.line <= each.span.line <= wanted.end_line)
     return tuple(sorted(inside, key=lambda each: (each.span, each.label)))

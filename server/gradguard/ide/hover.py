@@ -16,7 +16,7 @@ from gradguard.findings import Applicability, Finding, Span
 from gradguard.ide import nodes, ophover, varhover
 from gradguard.ide.analysis import Analysis
 from gradguard.ide.pages import link, page
-from gradguard.ide.wording import Wording
+from gradguard.ide.wording import Wording, inline
 
 if TYPE_CHECKING:
     from gradguard.tape.facts import Facts
@@ -85,7 +85,7 @@ def explain(code_or_name: str, wording: Wording) -> tuple[str, str] | None:
 def _finding(finding: Finding, wording: Wording) -> str:
     certainty = wording.text(f"certainty-{finding.certainty.value}")
     head = f"**{finding.code}** [{finding.name}]({link(finding.name)}) · {certainty}"
-    lines = [head, "", wording.message(finding.message)]
+    lines = [head, "", inline(wording.message(finding.message))]
     why = why_it_matters(finding.name, wording.language)
     if why:
         lines += ["", f"*{wording.text('why')}* {why}"]
@@ -93,7 +93,7 @@ def _finding(finding: Finding, wording: Wording) -> str:
         lines += ["", wording.text("torch-says"), "", "```text", *finding.notes, "```"]
     for plan in finding.fixes[:2]:
         key = "fix" if plan.applicability is Applicability.SAFE else f"fix-{plan.applicability.value}"
-        lines += ["", wording.text(key, title=wording.message(plan.title))]
+        lines += ["", wording.text(key, title=inline(wording.message(plan.title)))]
     return "\n".join(lines)
 
 

@@ -14,6 +14,7 @@ from gradguard.check.workspace import EMPTY, Workspace
 from gradguard.findings import Applicability, FixPlan, Span
 from gradguard.ops import table
 from gradguard.rules import asking, registry
+from gradguard.source.printable import quotable
 from gradguard.source.text import Source
 from gradguard.tape import Analysis, analyse
 from gradguard.tape.holders import NOBODY, Sharing
@@ -49,7 +50,7 @@ def candidates(source: Source, span: Span) -> Iterator[FixPlan]:
     ops = table.load(None)
     for node in _on_lines(source, span.line, span.end_line):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and _rebinds(node):
-            name = ast.unparse(node.targets[0])
+            name = quotable(ast.unparse(node.targets[0]))
             yield FixPlan("make-in-place", f"Make `{name}` in place", Applicability.UNSAFE, source.span(node))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             row = ops.module(f"torch.nn.{node.func.attr}")
@@ -57,7 +58,7 @@ def candidates(source: Source, span: Span) -> Iterator[FixPlan]:
             at = names.index("inplace") if "inplace" in names else -1
             given = len(node.args) > at or any(keyword.arg in (None, "inplace") for keyword in node.keywords)
             if not given:
-                title = f"Make `{ast.unparse(node.func)}` work in place"
+                title = f"Make `{quotable(ast.unparse(node.func))}` work in place"
                 yield FixPlan("add-inplace", title, Applicability.UNSAFE, source.span(node))
 
 

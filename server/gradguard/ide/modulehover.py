@@ -12,6 +12,7 @@ from gradguard.ide.nodes import At, dotted, statements
 from gradguard.ide.wording import Wording, listed
 from gradguard.ops.model import ModuleRow
 from gradguard.ops.table import Table
+from gradguard.source.printable import quotable
 
 STEPS = frozenset({"step", "zero_grad"})
 """Methods on which an optimizer is explained as it is on its name."""
@@ -39,7 +40,7 @@ def of_instance(at: At, tree: ast.Module, known: Table, bound: dict[str, str], w
     call = at.call()
     if call is not None and row.forms and node is at.node:
         given = [each for each in call.args if not isinstance(each, ast.Starred)]
-        names |= {param.name: ast.unparse(each) for param, each in zip(row.forms[0].params, given)}
+        names |= {param.name: quotable(ast.unparse(each)) for param, each in zip(row.forms[0].params, given)}
     inplace = any(
         each.arg == "inplace" and isinstance(each.value, ast.Constant) and each.value.value is True
         for each in made.keywords

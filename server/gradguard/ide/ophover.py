@@ -18,6 +18,7 @@ from gradguard.ide.wording import Wording, listed
 from gradguard.ops import conditions, table
 from gradguard.ops.formulas import readable
 from gradguard.ops.model import AliasKind, Condition, Form, Kind, Op
+from gradguard.source.printable import quotable
 
 _PLAIN_TYPES = (str, bytes, int, float, list, tuple, dict, set, frozenset)
 _OPERATORS: dict[type[ast.AST], str] = {
@@ -391,11 +392,11 @@ def _sign(op: ast.operator) -> str:
 
 def _short(node: ast.AST) -> str:
     try:
-        text = ast.unparse(node)
+        text = quotable(ast.unparse(node))
     except (ValueError, RecursionError):
         return "…"
     if len(text) > _LONGEST:
-        text = ast.unparse(_Shortened().visit(copy.deepcopy(node)))
+        text = quotable(ast.unparse(_Shortened().visit(copy.deepcopy(node))))
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 

@@ -9,7 +9,7 @@ from gradguard.findings import Span
 from gradguard.ide.analysis import Analysis
 from gradguard.ide.nodes import At
 from gradguard.ide.ophover import About
-from gradguard.ide.wording import Wording
+from gradguard.ide.wording import Wording, inline
 
 if TYPE_CHECKING:
     from gradguard.tape.facts import Fact, Facts, Kept
@@ -74,5 +74,7 @@ def text(fact: Fact, analysis: Analysis, wording: Wording) -> str:
 def _kept(kept: Kept, fact: Fact, analysis: Analysis, wording: Wording) -> str:
     here = kept.place.path == analysis.source.path
     key = "var-kept-moved" if kept.version < fact.version else "var-kept"
-    line = kept.place.line if here else f"{kept.place.line} ({kept.place.path.rsplit('/', 1)[-1]})"
+    line = (
+        str(kept.place.line) if here else f"{kept.place.line} ({inline(kept.place.path.rsplit('/', 1)[-1])})"
+    )
     return wording.text(key, op=kept.op, line=line, version=kept.version)

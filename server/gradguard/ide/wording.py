@@ -14,12 +14,15 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
+from gradguard.source.printable import printable
+
 ENGLISH = "en"
 LANGUAGES = (ENGLISH, "ko")
 
 _VALUE = r"(?:`[^`]*`|[^`])+?"
 """What a field stands for: never one half of a name in backquotes."""
 _FIELD = re.compile(r"\{(\w+)\}")
+_LIVE = re.compile(r"[\\\[<&]")
 
 
 class Wording:
@@ -45,6 +48,15 @@ class Wording:
 def listed(names: Iterable[str]) -> str:
     """Names of a program in a row, each as code."""
     return ", ".join(f"`{name}`" for name in names)
+
+
+def inline(text: str) -> str:
+    """A message as Markdown: what stands in backquotes is code, the rest is text and neither link, picture nor HTML."""
+    text = re.sub("`+", "`", printable(text))
+    if text.count("`") % 2:  # the last one opens nothing
+        text = "'".join(text.rsplit("`", 1))
+    parts = enumerate(text.split("`"))
+    return "`".join(part if index % 2 else _LIVE.sub(r"\\\g<0>", part) for index, part in parts)
 
 
 @lru_cache(maxsize=4096)

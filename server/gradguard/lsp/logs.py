@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
 
+from gradguard.source.printable import printable, printable_lines
+
 if TYPE_CHECKING:
     from gradguard.lsp.server import Server
 
@@ -27,7 +29,16 @@ _NUMBERS = {
     "trace": logging.DEBUG,
 }
 _ROOT = logging.getLogger("gradguard")
-_FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+
+class _Format(logging.Formatter):
+    """A record may quote anything, and a terminal may show it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable_lines(super().format(record))
+
+
+_FORMAT = _Format("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
 
 def to_stderr(level: str, file: str | None = None) -> None:
@@ -41,7 +52,7 @@ def to_stderr(level: str, file: str | None = None) -> None:
         try:
             handlers.append(logging.FileHandler(file, encoding="utf-8"))
         except OSError as error:
-            print(f"gradguard server: no log in {file}: {error.strerror}", file=sys.stderr)
+            print(printable(f"gradguard server: no log in {file}: {error.strerror}"), file=sys.stderr)
     for handler in handlers:
         handler.setFormatter(_FORMAT)
         _ROOT.addHandler(handler)
@@ -64,6 +75,7 @@ class _ClientHandler(logging.Handler):
 
     def __init__(self, server: Server, otherwise: logging.Handler) -> None:
         super().__init__()
+        self.setFormatter(_Format())
         self._server = server
         self._otherwise = otherwise
         self._loop: asyncio.AbstractEventLoop | None = None

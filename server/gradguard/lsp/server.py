@@ -10,7 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
@@ -24,6 +24,7 @@ from gradguard.lsp.publish import Publisher
 from gradguard.lsp.scanner import Scanner
 from gradguard.lsp.session import Session
 from gradguard.lsp.transport import RawReader, Writer, accept_one, read_in_thread, standard_streams
+from gradguard.source.printable import printable
 
 log = logging.getLogger(__name__)
 
@@ -180,9 +181,8 @@ def main(argv: Sequence[str] | None = None, analyser: Analyser = analyse) -> int
         else:
             source, writer = standard_streams()
     except OSError as error:
-        print(
-            f"gradguard server: {arguments.host}:{arguments.port}: {error.strerror or error}", file=sys.stderr
-        )
+        words = f"gradguard server: {arguments.host}:{arguments.port}: {error.strerror or error}"
+        print(printable(words), file=sys.stderr)
         return 2
     server = Server(analyser)
     server.log_file = arguments.log_file or ""
@@ -196,8 +196,13 @@ def main(argv: Sequence[str] | None = None, analyser: Analyser = analyse) -> int
     return code
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="gradguard server",
         description="Language server, over standard input and output unless --tcp is given.",
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gradguard.findings import Applicability, Certainty, Finding, FixPlan, Related, Severity, Span
+from gradguard.source.printable import quotable
 from gradguard.tape.domain import Place
 from gradguard.tape.entry import Analysis
 from gradguard.tape.events import Event, InferenceSaved, RefusedWrite, SavedTensorMutated, SecondBackward
@@ -125,7 +126,7 @@ INFORMATION = (Severity.INFORMATION, Severity.INFORMATION)
 
 def quoted(text: str, fallback: str = "this tensor") -> str:
     """A tensor's name in a message."""
-    return f"`{text}`" if text else fallback
+    return f"`{quotable(text)}`" if text else fallback
 
 
 def role_name(role: str, op: str) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from html import escape
+import html
 from pathlib import Path
 
 from gradguard.runtime import lines
 from gradguard.runtime.report import RunReport, Series, shown
+from gradguard.source.printable import printable
 
 WIDTH, HEIGHT = 760, 180
 LEFT, BOTTOM, TOP = 80, 24, 10
@@ -73,6 +74,11 @@ def html_report(report: RunReport, root: Path) -> str:
     return "\n".join(parts) + "</html>\n"
 
 
+def escape(text: str) -> str:
+    """A text of the user's in the page."""
+    return html.escape(printable(text))
+
+
 def timeline(series: Series) -> str:
     """An SVG: saved bytes as an area, live nodes as a line, passes from left to right."""
     count = len(series.nodes)
@@ -116,6 +122,6 @@ def _source(path: str, line: int, root: Path) -> str:
     source = lines.file(path)
     rows = []
     for number in range(max(line - 1, 1), min(line + 1, len(source.lines)) + 1):
-        text = escape(source.lines[number - 1].rstrip("\n"))
+        text = escape(source.lines[number - 1].rstrip().replace("\t", "    "))
         rows.append(f"{number:>5}  <mark>{text}</mark>" if number == line else f"{number:>5}  {text}")
     return f"<div><small>{escape(shown(path, root))}:{line}</small></div><pre>" + "\n".join(rows) + "</pre>"

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 
 from gradguard.findings import Span
 from gradguard.runtime.frames import Place
+from gradguard.source.printable import quotable
 
 Function = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
@@ -113,12 +114,12 @@ def target_text(place: Place) -> str:
     source = file(place.path)
     expression = source.expression(place)
     if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Attribute):
-        return source.text(expression.func.value)
+        return quotable(source.text(expression.func.value))
     statement = source.statement(place.line)
     if isinstance(statement, ast.AugAssign):
-        return source.text(statement.target)
+        return quotable(source.text(statement.target))
     if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
-        return source.text(statement.targets[0])
+        return quotable(source.text(statement.targets[0]))
     return ""
 
 

@@ -16,6 +16,7 @@ from gradguard import __version__
 from gradguard.disk.folder import Folder
 from gradguard.findings import Finding, Limit, Severity, Span
 from gradguard.runtime import lines
+from gradguard.source.printable import printable
 
 if TYPE_CHECKING:
     from gradguard.runtime.growth import Timeline
@@ -222,7 +223,7 @@ def text_report(report: RunReport, root: Path | None = None) -> str:
         for related in finding.related:
             out.append(f"    {shown(related.path, root)}:{related.span.line}: {related.message}")
             out.extend("    " + text for text in _quoted(related.path, related.span, marked=False))
-        out.extend(f"    {note}" for note in finding.notes)
+        out.extend(f"    {line}" for note in finding.notes for line in note.split("\n"))
         out.append("")
     if report.reads:
         out.append("Host reads (an accelerator would make the host wait):")
@@ -247,21 +248,26 @@ def text_report(report: RunReport, root: Path | None = None) -> str:
         f"{_count(report.findings)}; watched {costs.operators:,} operators in {costs.seconds:.2f} s, "
         f"{costs.own_seconds:.2f} s of them spent by the monitor{' (light)' if costs.light else ''}"
     )
-    return "\n".join(out) + "\n"
+    return "".join(printable(line) + "\n" for line in out)
 
 
 def _quoted(path: str, span: Span, marked: bool = True) -> list[str]:
     source = lines.file(path)
     if not 0 < span.line <= len(source.lines):
         return []
-    text = source.lines[span.line - 1].rstrip("\n")
+    text = source.lines[span.line - 1].rstrip()
     bare = text.lstrip()
-    quoted = [f"  {span.line:>5} | {bare}"]
+    quoted = [f"  {span.line:>5} | {_printed(bare)}"]
     if marked:
-        start = span.column - 1 - (len(text) - len(bare))
+        start = max(span.column - 1 - (len(text) - len(bare)), 0)
         end = span.end_column - 1 - (len(text) - len(bare)) if span.end_line == span.line else len(bare)
-        quoted.append("        | " + " " * max(start, 0) + "^" * max(end - max(start, 0), 1))
+        under = "^" * max(len(_printed(bare[start:end])), 1)
+        quoted.append("        | " + " " * len(_printed(bare[:start])) + under)
     return quoted
+
+
+def _printed(source: str) -> str:
+    return printable(source.replace("\t", "    "))
 
 
 def _count(findings: tuple[Finding, ...]) -> str:

@@ -23,6 +23,7 @@ from gradguard.runtime.faults import trimmed_traceback
 from gradguard.runtime.html import html_report
 from gradguard.runtime.report import RunReport, document, text_report, write_last_run
 from gradguard.runtime.session import Session
+from gradguard.source.printable import printable, printable_json
 
 INTERRUPTED = 130
 
@@ -32,10 +33,10 @@ def main(argv: Sequence[str]) -> int:
     options, words = _parse(argv)
     root = Path.cwd()
     if not words and options.module is None:
-        print("gradguard run: name a script, or -m and a module", file=sys.stderr)
+        _say("name a script, or -m and a module")
         return 2
     if options.output is not None and not Path(options.output).absolute().parent.is_dir():
-        print(f"gradguard run: --output {options.output}: no such folder", file=sys.stderr)
+        _say(f"--output {options.output}: no such folder")
         return 2
     start: Callable[[], None]
     if options.module is not None:
@@ -49,10 +50,10 @@ def main(argv: Sequence[str]) -> int:
         try:
             start = _script(script, words[1:])
         except OSError as error:
-            print(f"gradguard run: cannot read {script}: {error.strerror or error}", file=sys.stderr)
+            _say(f"cannot read {script}: {error.strerror or error}")
             return 2
         except (SyntaxError, ValueError) as error:
-            print(f"gradguard run: {script} is not valid Python: {error}", file=sys.stderr)
+            _say(f"{script} is not valid Python: {error}")
             return 2
         always = (os.path.abspath(script),)
     session = Session(options.light, always)
@@ -65,7 +66,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         code = _watched(session, start, script, reported)
     except _NotStarted as error:
-        print(f"gradguard run: {error}", file=sys.stderr)
+        _say(str(error))
         return 2
     if session.forked:
         # A child that the program made came to the program's end; its parent writes the report.
@@ -78,8 +79,17 @@ class _NotStarted(Exception):
     """There is no such program."""
 
 
+def _say(message: str) -> None:
+    print(printable(f"gradguard run: {message}"), file=sys.stderr)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
+
+
 def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="gradguard run",
         usage="gradguard run [--light] [--format text|json|html] [--output FILE] (script.py | -m module) [args ...]",
         description="Run a program and report the autograd mistakes that really happen.",
@@ -195,7 +205,7 @@ def _exit_code(stop: SystemExit) -> int:
 
 def _write(report: RunReport, options: argparse.Namespace, root: Path) -> None:
     if options.format == "json":
-        text = json.dumps(document(report, root), indent=2, ensure_ascii=False) + "\n"
+        text = printable_json(json.dumps(document(report, root), indent=2, ensure_ascii=False)) + "\n"
     elif options.format == "html":
         text = html_report(report, root)
     else:
@@ -203,7 +213,7 @@ def _write(report: RunReport, options: argparse.Namespace, root: Path) -> None:
     try:
         write_last_run(report, root)
     except OSError as error:
-        print(f"gradguard run: cannot keep the last run: {error.filename}: {error.strerror}", file=sys.stderr)
+        _say(f"cannot keep the last run: {error.filename}: {error.strerror}")
     if options.output is None:
         sys.stderr.write(text)
         return
@@ -211,7 +221,7 @@ def _write(report: RunReport, options: argparse.Namespace, root: Path) -> None:
         # From where the run was started: the program may have gone elsewhere.
         replace_file(root / options.output, text.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        print(f"gradguard run: cannot write {options.output}: {error.strerror}", file=sys.stderr)
+        _say(f"cannot write {options.output}: {error.strerror}")
 
 
 if __name__ == "__main__":

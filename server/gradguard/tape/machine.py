@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from gradguard.source.printable import quotable
 from gradguard.tape.domain import (
     Edge,
     Node,
@@ -476,7 +477,7 @@ def source_text(node: ast.AST | None, limit: int = 40) -> str:
     known: str | None = getattr(node, "_gradguard_source", None)
     if known is None:
         try:
-            known = " ".join(ast.unparse(node).split())
+            known = quotable(ast.unparse(node))
         except (ValueError, RecursionError, AttributeError):
             known = ""
         node._gradguard_source = known  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradguard.cli.result import Outcome
 from gradguard.findings import Severity
+from gradguard.source.printable import printable
 
 _COMMANDS = {
     Severity.ERROR: "error",
@@ -36,14 +37,18 @@ def render(outcome: Outcome) -> str:
 
 
 def command(name: str, properties: dict[str, str | int], message: str) -> str:
-    """A workflow command, escaped as the runner unescapes it."""
+    """A workflow command, escaped as the runner unescapes it; that knows line ends, but no other control characters."""
     listed = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items())
     return f"::{name} {listed}::{_data(message)}"
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return printable(_escaped(text))
 
 
 def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    return printable(_escaped(text).replace(":", "%3A").replace(",", "%2C"))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

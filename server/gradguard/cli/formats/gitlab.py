@@ -7,6 +7,7 @@ import json
 from gradguard.cli.fingerprints import LineOf, fingerprints
 from gradguard.cli.result import Outcome
 from gradguard.findings import Severity
+from gradguard.source.printable import printable_json
 
 _SEVERITIES = {
     Severity.ERROR: "critical",
@@ -33,4 +34,4 @@ def render(outcome: Outcome, line_of: LineOf) -> str:
         }
         for finding, mark in zip(outcome.findings, marks)
     ]
-    return json.dumps(issues, indent=2, ensure_ascii=False) + "\n"
+    return printable_json(json.dumps(issues, indent=2, ensure_ascii=False)) + "\n"

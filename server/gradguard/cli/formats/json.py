@@ -9,11 +9,12 @@ from gradguard import __version__
 from gradguard.cli.result import Outcome
 from gradguard.findings import Finding
 from gradguard.ide.fixall import Edits
+from gradguard.source.printable import printable_json
 
 
 def render(outcome: Outcome) -> str:
     """The report as text, with a final line end."""
-    return json.dumps(document(outcome), indent=2, ensure_ascii=False) + "\n"
+    return printable_json(json.dumps(document(outcome), indent=2, ensure_ascii=False)) + "\n"
 
 
 def document(outcome: Outcome) -> dict[str, Any]:

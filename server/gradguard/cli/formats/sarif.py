@@ -14,6 +14,7 @@ from gradguard.cli.fingerprints import LineOf, fingerprints
 from gradguard.cli.result import Outcome
 from gradguard.findings import Finding, Limit, Severity, Span
 from gradguard.ide.fixall import Edits
+from gradguard.source.printable import printable_json
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -71,7 +72,7 @@ def render(
         "results": results,
     }
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-    return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
+    return printable_json(json.dumps(log, indent=2, ensure_ascii=False)) + "\n"
 
 
 def _rule(rule: RuleInfo, page: str | None, link: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from gradguard.cli.fingerprints import LineOf
 from gradguard.cli.result import Outcome
 from gradguard.findings import Applicability, Finding, Severity, Span
+from gradguard.source.printable import printable
 
 Piece = tuple[str, str]
 """Text and the name of its style, empty for none."""
@@ -45,7 +46,12 @@ LONGEST = 160
 
 
 def render(outcome: Outcome, line_of: LineOf, *, statistics: bool = False) -> Iterator[Line]:
-    """Lines of the report."""
+    """Lines of the report, which are lines whatever names and messages hold."""
+    for line in _lines(outcome, line_of, statistics=statistics):
+        yield [(printable(piece), style) for piece, style in line]
+
+
+def _lines(outcome: Outcome, line_of: LineOf, *, statistics: bool) -> Iterator[Line]:
     for finding in outcome.findings:
         yield from _finding(finding, line_of)
         yield []
@@ -77,7 +83,7 @@ def _finding(finding: Finding, line_of: LineOf) -> Iterator[Line]:
                 yield [(" " * (width + 1) + "...", "gutter")]
             previous = line
             text = line_of(finding.path, line)
-            yield [(f"  {line:>{width}} ", "gutter"), ("| ", "gutter"), (_show(text).rstrip()[:LONGEST], "")]
+            yield [(f"  {line:>{width}} ", "gutter"), ("| ", "gutter"), (_show(text.rstrip())[:LONGEST], "")]
             for mark in marks:
                 if mark.path == finding.path and mark.span.line == line:
                     yield [*bar, (" ", ""), *_underline(mark, text)]
@@ -133,8 +139,7 @@ def _underline(mark: _Mark, text: str) -> Line:
 
 
 def _show(text: str) -> str:
-    text = text.replace("\t", TAB)
-    return "".join(char if char.isprintable() else " " for char in text)
+    return printable(text.replace("\t", TAB))
 
 
 def _width(text: str) -> int:
