@@ -6,6 +6,7 @@ frozen, so they can be cached, compared and sent between threads.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -156,7 +157,33 @@ class Limit:
     path: str
     span: Span
     message: str
+    fault: str = field(default="", compare=False)
+    """Traceback of the mistake in gradguard itself that stopped it; empty where it is not meant to go further."""
 
     def plain(self, shown: Callable[[str], str] = str) -> dict[str, Any]:
         """As the JSON reports have it."""
-        return {"file": shown(self.path), **self.span.plain(), "message": self.message}
+        return {
+            "file": shown(self.path),
+            **self.span.plain(),
+            "message": self.message,
+            "internal_error": bool(self.fault),
+        }
+
+
+def internal_error(error: BaseException) -> str:
+    """What is said of a mistake in gradguard itself, the same wherever it shows. The program's own words are left out."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    where = f" in {last.tb_frame.f_code.co_name}" if last is not None else ""
+    return f"internal error {type(error).__name__}{where}; please report it"
+
+
+def traceback_of(error: BaseException) -> str:
+    """The traceback of an exception, for the log; never empty. What its frames hold is let go where memory is short."""
+    if isinstance(error, MemoryError):
+        traceback.clear_frames(error.__traceback__)
+    try:
+        return "".join(traceback.format_exception(error))
+    except (MemoryError, RecursionError):
+        return f"{type(error).__name__}\n"

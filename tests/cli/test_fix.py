@@ -16,7 +16,7 @@ from gradguard.check.settings import Settings
 from gradguard.cli import fix
 from gradguard.cli.worker import Checker, Job
 from gradguard.disk.reading import Unreadable
-from gradguard.findings import Applicability, Certainty, Finding, FixPlan, Severity, Span
+from gradguard.findings import Applicability, Certainty, Finding, FixPlan, Limit, Severity, Span
 from gradguard.source.text import Source
 from tests.cli.running import CLEAN, LINE, RAISES, Runner
 
@@ -84,6 +84,32 @@ def test_a_fix_that_does_not_help_is_not_made(rewrite: Callable[[Rewrite], None]
 def test_a_fix_that_spoils_all_is_left_out_alone(rewrite: Callable[[Rewrite], None]) -> None:
     rewrite(lambda line: "(" if "worst" in line else "good()")
     assert fixed(b"bad()\nbad_worst()\nbad()\n").after == "good()\nbad_worst()\ngood()\n"
+
+
+def test_a_fault_in_one_fix_costs_that_fix(rewrite: Callable[[Rewrite], None]) -> None:
+    def how(line: str) -> str:
+        if "worst" in line:
+            raise ZeroDivisionError
+        return "good()"
+
+    rewrite(how)
+    done = fixed(b"bad()\nbad_worst()\nbad()\n")
+    assert done.after == "good()\nbad_worst()\ngood()\n"
+    assert [(each.span.line, each.message) for each in done.report.faults] == [
+        (2, "a fix cannot be written: internal error ZeroDivisionError in how; please report it")
+    ]
+
+
+def test_what_a_fault_hides_is_not_repaired(rewrite: Callable[[Rewrite], None]) -> None:
+    class Blinded(Mechanic):
+        def source_checked(self, job: Job, source: Source) -> Report:
+            report = super().source_checked(job, source)
+            fault = Limit(job.path, Span(1, 1, 1, 1), "internal error", "Traceback")
+            return Report().with_faults([fault]) if "good" in source.text else report
+
+    rewrite(lambda line: "good()")
+    job = Job("/x/a.py", Settings(), data=b"bad()\n")
+    assert fix.fix(job, Blinded(None), unsafe=False).after == "bad()\n"
 
 
 def test_a_file_that_does_not_parse_is_not_fixed(rewrite: Callable[[Rewrite], None]) -> None:

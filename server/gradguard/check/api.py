@@ -8,13 +8,14 @@
     certainty               what is merely possible stays only when asked for
     order                   one finding for each rule and place, in reading order
 
-Nothing here raises: a fault in the analysis becomes a `Limit`, and its traceback is kept for the log.
+Nothing here raises: a fault in the analysis becomes a `Limit`, and its traceback is kept for the log. What engine and
+rules can tell apart costs what it concerns alone; anything else costs the file.
 """
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from gradguard.check import ignores
@@ -22,7 +23,7 @@ from gradguard.check.catalogue import Catalogue, catalogue
 from gradguard.check.selection import Selection
 from gradguard.check.settings import Settings
 from gradguard.check.workspace import EMPTY, Workspace
-from gradguard.findings import Certainty, Finding, Limit, Span
+from gradguard.findings import Certainty, Finding, Limit, Span, internal_error, traceback_of
 from gradguard.source.text import Source
 
 GATE = "torch"
@@ -42,9 +43,22 @@ class Report:
     elsewhere: tuple[Finding, ...] = ()
     """In other files of the workspace: a mistake of the two together, seen from this file only."""
     crash: str = ""
-    """Traceback of a fault in gradguard itself, for the log."""
+    """Tracebacks of faults in gradguard itself, for the log."""
     needed: tuple[tuple[str, Span], ...] = ()
     """Ignore comments of other files that silenced something here: they are not unused."""
+    lost: bool = False
+    """Whether such a fault cost the whole file, and not only what `faults` names."""
+
+    @property
+    def faults(self) -> tuple[Limit, ...]:
+        """What was not analysed to the end because of a fault in gradguard itself."""
+        return tuple(limit for limit in self.limits if limit.fault)
+
+    def with_faults(self, faults: Iterable[Limit]) -> Report:
+        """The same with further ones, met by what was done with the report."""
+        more = tuple(faults)
+        crash = "\n".join(filter(None, (self.crash, *(limit.fault for limit in more))))
+        return replace(self, limits=tuple(dict.fromkeys((*self.limits, *more))), crash=crash)
 
 
 Engine = Callable[[Source, Settings, Workspace], tuple[Iterable[Finding], Iterable[Limit]]]
@@ -68,7 +82,12 @@ def run(
     try:
         return _run(source, settings, workspace, engine, rules)
     except Exception as error:
-        return Report(limits=(_fault(source.path, error),), crash=traceback.format_exc())
+        return lost(source.path, error)
+
+
+def lost(path: str, error: BaseException) -> Report:
+    """The report where a fault cost the whole file."""
+    return Report(lost=True).with_faults([_fault(path, error)])
 
 
 def _engine(
@@ -81,11 +100,12 @@ def _engine(
     rows = table.load(None if settings.torch == "auto" else settings.torch)
     # Most files have no finding whose fix depends on it.
     analysis = analyse(source, rows, workspace, shares=False)
-    try:
-        return registry.findings(analysis), analysis.limits
-    except SharingNotNoted:
-        analysis = analyse(source, rows, workspace)
-        return registry.findings(analysis), analysis.limits
+    faults: list[Limit] = []
+    with suppress(SharingNotNoted):
+        return registry.findings(analysis, faults), (*analysis.limits, *faults)
+    analysis = analyse(source, rows, workspace)
+    faults.clear()
+    return registry.findings(analysis, faults), (*analysis.limits, *faults)
 
 
 def _run(
@@ -95,14 +115,14 @@ def _run(
     if comments.everything:
         return Report()
     unread = [Limit(source.path, Span(e.line, 1, e.line, 1), f"not read: {e.message}") for e in source.errors]
-    crash = ""
     raw: list[Finding]
-    limits: list[Limit]
+    stopped: list[Limit]
+    whole = True
     try:
-        found, stopped = engine(source, settings, workspace)
-        raw, limits = list(found), [*unread, *stopped]
+        found, limits = engine(source, settings, workspace)
+        raw, stopped = list(found), list(limits)
     except Exception as error:
-        raw, limits, crash = [], [*unread, _fault(source.path, error)], traceback.format_exc()
+        raw, stopped, whole = [], [_fault(source.path, error)], False
 
     selection = Selection(settings, rules())
     kept: list[Finding] = []
@@ -118,7 +138,7 @@ def _run(
         if silencer.everything or silencer.silences(finding) or not _shown(finding, settings):
             continue
         (kept if finding.path == source.path else away).append(selection.leveled(finding))
-    if not limits and comments.comments and selection.allows(ignores.UNUSED[0], source.path):
+    if not (unread or stopped) and comments.comments and selection.allows(ignores.UNUSED[0], source.path):
         unused = comments.unused(source, rules(), selection.running(source.path))
         kept.extend(selection.leveled(each) for each in unused if not comments.silences(each))
     needed = tuple(
@@ -127,7 +147,8 @@ def _run(
         if path != source.path
         for span in sorted(silencer.needed)
     )
-    return Report(ordered(kept), tuple(dict.fromkeys(limits)), ordered(away), crash, needed)
+    report = Report(ordered(kept), tuple(unread), ordered(away), needed=needed, lost=not whole)
+    return report.with_faults(stopped)
 
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -156,6 +177,4 @@ def _shown(finding: Finding, settings: Settings) -> bool:
 
 
 def _fault(path: str, error: BaseException) -> Limit:
-    where = traceback.extract_tb(error.__traceback__)[-1:]
-    at = f" in {where[0].name}" if where else ""
-    return Limit(path, TOP, f"not analysed: internal error {type(error).__name__}{at}")
+    return Limit(path, TOP, f"not analysed: {internal_error(error)}", traceback_of(error))

@@ -8,21 +8,20 @@ from __future__ import annotations
 import gc
 import os
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gradguard.check.api import GATE, Report, check
+from gradguard.check.api import GATE, Report, check, lost
 from gradguard.check.settings import Settings, options
 from gradguard.check.workspace import ReadingWorkspace, Workspace
 from gradguard.cli import plain
 from gradguard.cli.cache import Cache, digest
 from gradguard.cli.result import Trouble
 from gradguard.disk.reading import Unreadable, decode, read_bytes, read_or_none
-from gradguard.findings import Finding
+from gradguard.findings import Finding, Limit
 from gradguard.ide.fixall import Edits, edits_of
 from gradguard.source.decode import Decoded
 from gradguard.source.text import Source
@@ -71,7 +70,7 @@ class Checker:
             trouble = Trouble(
                 job.path, f"internal error {type(error).__name__}: {error}; --verbose shows where"
             )
-            return Checked(job.path, Report(crash=traceback.format_exc()), (trouble,))
+            return Checked(job.path, lost(job.path, error), (trouble,))
 
     def _check(self, job: Job) -> Checked:
         try:
@@ -99,8 +98,8 @@ class Checker:
             Trouble(job.path, f"cannot be parsed: {each.message} ({_GRAMMAR})", each.line)
             for each in source.errors
         ]
-        if report.crash:
-            troubles.append(Trouble(job.path, f"{report.limits[-1].message}; --verbose shows where"))
+        if report.lost:
+            troubles.append(Trouble(job.path, f"{report.faults[-1].message}; --verbose shows where"))
         checked = Checked(job.path, report, tuple(troubles), uses_torch=True)
         if self._cache and not report.crash:
             told = tuple((each.message, each.line) for each in troubles)
@@ -123,11 +122,12 @@ class Checker:
         workspace = self._workspace(job.settings)
         own = Source(job.path, text.text)
         edits = []
+        faults: list[Limit] = []
         for finding in findings:
             source = own if finding.path == job.path else workspace.source(finding.path)
-            known = tuple(edits_of(plan, source) if source else None for plan in finding.fixes)
+            known = tuple(edits_of(plan, source, faults) if source else None for plan in finding.fixes)
             edits.append((finding, known))
-        return Checked(checked.path, checked.report, checked.troubles, checked.uses_torch, tuple(edits))
+        return replace(checked, report=checked.report.with_faults(faults), edits=tuple(edits))
 
     # The cache
 

@@ -8,7 +8,7 @@ from enum import Enum
 
 from gradguard.check.api import Report
 from gradguard.check.workspace import Workspace
-from gradguard.findings import Applicability, Finding, FixPlan, Span
+from gradguard.findings import Applicability, Finding, FixPlan, Limit, Span
 from gradguard.ide import fixall
 from gradguard.ide.analysis import Analyser, Analysis
 from gradguard.ide.analysis import analysis as analyse
@@ -106,14 +106,18 @@ def fix_all(analysis: Analysis, cell: Cell, wording: Wording) -> Offer | None:
 
 
 def every(
-    analysis: Analysis, cell: Cell, workspace: Workspace, analyser: Analyser
+    analysis: Analysis, cell: Cell, workspace: Workspace, analyser: Analyser, faults: list[Limit]
 ) -> tuple[Change, ...] | None:
-    """What the offer to fix everything does: the same as `--fix` on a file with this text. Costs analyses."""
+    """What the offer to fix everything does: the same as `--fix` on a file with this text. Costs analyses.
+
+    faults: where to tell those that cost a fix.
+    """
 
     def check(source: Source) -> Report:
         return _report(analyse(source, analysis.settings, workspace, analyser))
 
     done = fixall.fixed(analysis.source, _report(analysis), check, cell=cell)
+    faults += done.report.faults
     edits = fixall.difference(analysis.source, cell, done)
     return tuple(Change(*each) for each in edits) or None
 
@@ -122,15 +126,15 @@ def _report(analysis: Analysis) -> Report:
     return replace(analysis.outcome.report, findings=analysis.findings)
 
 
-def changes(offer: Offer, analysis: Analysis) -> tuple[Change, ...] | None:
-    """What an offer does to the program; None where it cannot be done."""
+def changes(offer: Offer, analysis: Analysis, faults: list[Limit]) -> tuple[Change, ...] | None:
+    """What an offer does to the program; None where it cannot be done, and told in `faults` if that is our mistake."""
     source = analysis.source
     if offer.what is What.IGNORE:
         found = ignoring(offer.about[0], source, offer.reason)
         return (Change(*found),) if found else None
     if offer.plan is None:
         return None
-    return tuple(Change(*each) for each in fixall.edits_of(offer.plan, source) or ()) or None
+    return tuple(Change(*each) for each in fixall.edits_of(offer.plan, source, faults) or ()) or None
 
 
 def touches(one: Span, other: Span) -> bool:

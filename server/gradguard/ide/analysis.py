@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -55,7 +54,7 @@ class Analysis:
     @property
     def whole(self) -> bool:
         """Whether the text parses and the analysis went through: only then may everything be fixed at once."""
-        return not self.source.errors and not self.outcome.report.crash
+        return not self.source.errors and not self.outcome.report.lost
 
 
 def analyse(
@@ -74,7 +73,8 @@ def analyse(
         version = None if settings.torch == "auto" else settings.torch
         tape = run(source, table.load(version), workspace, before.tape if before else None, noting=True)
         seen.append(tape)
-        return registry.findings(tape), tape.limits
+        faults: list[Limit] = []
+        return registry.findings(tape, faults), (*tape.limits, *faults)
 
     report = api.run(source, settings.with_changes(all=True), workspace, engine)
     return Outcome(report, seen[-1] if seen else None)
@@ -96,8 +96,8 @@ def analysis(
     """Analyse one version. `before` is the answer for an earlier one, whose findings stay where nothing parses."""
     try:
         outcome = analyser(source, settings, workspace, before.outcome if before else None)
-    except Exception:
-        outcome = Outcome(api.Report(crash=traceback.format_exc()))
+    except Exception as error:
+        outcome = Outcome(api.lost(source.path, error))
     every = live(outcome.report.findings, source)
     found = [each for each in every if settings.all or each.certainty is not Certainty.POSSIBLE]
     stay = carried(before.findings, before.source, source) if before is not None else ()

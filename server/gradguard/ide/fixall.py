@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from gradguard.check.api import Report
-from gradguard.findings import Applicability, FixPlan, Span
+from gradguard.findings import Applicability, FixPlan, Limit, Span, internal_error, traceback_of
 from gradguard.source.lines import LineIndex
 from gradguard.source.text import Source
 
@@ -66,15 +66,20 @@ class Fixed:
 def fixed(
     source: Source, report: Report, check: Check, *, unsafe: bool = False, cell: Cell | None = None
 ) -> Fixed:
-    """Make every safe fix, with `unsafe` also those that may change numbers. Only edits within `cell` are made."""
+    """Make every safe fix, with `unsafe` also those that may change numbers. Only edits within `cell` are made.
+
+    A fault in one fix leaves that one out, and is told in the report.
+    """
     allowed = {Applicability.SAFE, Applicability.UNSAFE} if unsafe else {Applicability.SAFE}
     done = Fixed(source, report, cell or Cell())
+    faults: list[Limit] = []
     while done.rounds < ROUNDS:
-        after = _round(done, check, allowed)
+        faults.clear()
+        after = _round(done, check, allowed, faults)
         if after is None:
             break
         done = after
-    return done
+    return replace(done, report=done.report.with_faults(faults)) if faults else done
 
 
 def fixable(report: Report, lines: range) -> bool:
@@ -96,19 +101,30 @@ def difference(before: Source, cell: Cell, done: Fixed) -> Edits:
     return tuple((edit.span, edit.replacement) for edit in made)
 
 
-def edits_of(plan: FixPlan, source: Source) -> Edits | None:
-    """The edits of a fix in the file it is for; None when it cannot be done."""
+def edits_of(plan: FixPlan, source: Source, faults: list[Limit] | None = None) -> Edits | None:
+    """The edits of a fix in the file it is for; None when it cannot be done.
+
+    faults: where to tell a fault, which costs the fix; without it the fault is raised.
+    """
     # Loads libcst, which costs more than everything else at start-up.
     from gradguard.fixes import api
 
-    edits = api.edits(plan, source)
+    try:
+        edits = api.edits(plan, source)
+    except Exception as error:
+        if faults is None:
+            raise
+        at = Span(plan.span.line, plan.span.column, plan.span.line, plan.span.column)
+        message = f"a fix cannot be written: {internal_error(error)}"
+        faults.append(Limit(source.path, at, message, traceback_of(error)))
+        return None
     return tuple((edit.span, edit.replacement) for edit in edits) if edits else None
 
 
-def _round(done: Fixed, check: Check, allowed: set[Applicability]) -> Fixed | None:
+def _round(done: Fixed, check: Check, allowed: set[Applicability], faults: list[Limit]) -> Fixed | None:
     """All fixes that can be made together; where that does not help, the first that does alone."""
     source, cell = done.source, done.cell
-    groups = [] if source.errors else list(_groups(source, done.report, allowed, cell.lines(source)))
+    groups = [] if source.errors else list(_groups(source, done.report, allowed, cell.lines(source), faults))
     for chosen in (groups, *([group] for group in groups if len(groups) > 1)):
         text = _applied(source, [edit for _, group in chosen for edit in group])
         if not chosen or text == source.text or not _parses(text):
@@ -116,14 +132,16 @@ def _round(done: Fixed, check: Check, allowed: set[Applicability]) -> Fixed | No
         grown = cell.grown(LineIndex(text).count - source.lines.count)
         changed = Source(source.path, text, breaks=grown.starts[1:])
         report = check(changed)
-        if not report.crash and len(report.findings) < len(done.report.findings):
+        # What is not seen because of a fault is not repaired.
+        sound = not report.lost and len(report.faults) <= len(done.report.faults)
+        if sound and len(report.findings) < len(done.report.findings):
             kinds = (*done.kinds, *(kind for kind, _ in chosen))
             return Fixed(changed, report, grown, kinds, done.rounds + 1)
     return None
 
 
 def _groups(
-    source: Source, report: Report, allowed: set[Applicability], lines: range
+    source: Source, report: Report, allowed: set[Applicability], lines: range, faults: list[Limit]
 ) -> Iterator[tuple[str, Edits]]:
     """Kind and edits of the first allowed fix of each finding, without those that touch earlier ones."""
     taken: list[Span] = []
@@ -133,7 +151,7 @@ def _groups(
         for plan in finding.fixes:
             if plan.applicability not in allowed:
                 continue
-            group = edits_of(plan, source)
+            group = edits_of(plan, source, faults)
             if not group or not all(_within(span, lines) for span, _ in group):
                 continue
             if any(_touch(span, other) for span, _ in group for other in taken):

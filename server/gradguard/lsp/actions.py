@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcContentModified
 
-from gradguard.findings import Applicability, FixPlan, Span
+from gradguard.findings import Applicability, FixPlan, Limit, Span
 from gradguard.ide import actions as ide
 from gradguard.ide.actions import Offer, What
 from gradguard.lsp.snapshot import Snapshot
@@ -117,7 +117,9 @@ async def _edit(
     if offer.what is What.FIX_ALL:
         changes = await session.fixed(program, snapshot, snapshot.cell(uri))
     else:
-        changes = ide.changes(offer, analysis)
+        faults: list[Limit] = []
+        changes = ide.changes(offer, analysis, faults)
+        session.crashed(snapshot.path, faults)
     if not changes:
         return None
     by_uri: dict[str, list[lsp.TextEdit]] = {}

@@ -20,7 +20,7 @@ from lsprotocol import types as lsp
 
 from gradguard.check.settings import DEFAULTS
 from gradguard.check.workspace import EMPTY
-from gradguard.findings import Finding, Span
+from gradguard.findings import Finding, Limit, Span
 from gradguard.ide.actions import Change, Offer, every, in_place
 from gradguard.ide.analysis import Analyser, Analysis, analysis
 from gradguard.ide.fixall import Cell
@@ -236,9 +236,17 @@ class Session:
 
     async def fixed(self, program: Program, snapshot: Snapshot, cell: Cell) -> tuple[Change, ...] | None:
         """The edits that make every safe fix in a cell of a program; None where there are none or the text changed."""
-        return await self._worked_out(
-            program, snapshot, lambda found, view: every(found, cell, view, self.analyser)
+        faults: list[Limit] = []
+        changes = await self._worked_out(
+            program, snapshot, lambda found, view: every(found, cell, view, self.analyser, faults)
         )
+        self.crashed(snapshot.path, faults)
+        return changes
+
+    def crashed(self, path: str, faults: Iterable[Limit]) -> None:
+        """Tell faults of our own that were met."""
+        for fault in faults:
+            self._crashed(path, fault.fault)
 
     async def in_place(
         self, program: Program, snapshot: Snapshot, span: Span, wording: Wording

@@ -7,10 +7,11 @@ import importlib
 import pkgutil
 from dataclasses import replace
 
-from gradguard.findings import Finding
+from gradguard.findings import Finding, Limit, Span, internal_error, traceback_of
 from gradguard.rules import __path__ as _folder
 from gradguard.rules.model import Context, Events, Rule
-from gradguard.tape.entry import Analysis
+from gradguard.tape.entry import Analysis, SharingNotNoted
+from gradguard.tape.events import Event
 
 
 @functools.cache
@@ -33,16 +34,37 @@ def _by_event() -> dict[type, list[Rule]]:
     return table
 
 
-def findings(analysis: Analysis) -> list[Finding]:
-    """What the rules make of an analysis, in no particular order."""
+def findings(analysis: Analysis, faults: list[Limit] | None = None) -> list[Finding]:
+    """What the rules make of an analysis, in no particular order. Raises SharingNotNoted.
+
+    faults: where to tell a fault in a rule, which costs one finding; without it the fault is raised.
+    """
     made: list[Finding] = []
     events = Events(analysis)
     for event in analysis.events:
         for rule in _by_event().get(type(event), ()):
-            finding = rule.render(Context(analysis, rule, events), event)
+            try:
+                finding = rule.render(Context(analysis, rule, events), event)
+            except SharingNotNoted:
+                raise
+            except Exception as error:
+                if faults is None:
+                    raise
+                faults.append(_fault(analysis, rule, event, error))
+                continue
             if finding is not None:
                 made.append(finding)
     return _one_a_line(made)
+
+
+def _fault(analysis: Analysis, rule: Rule, event: Event, error: Exception) -> Limit:
+    try:
+        place = analysis.span(event.place)
+    except Exception:
+        place = Span(1, 1, 1, 1)
+    at = Span(place.line, place.column, place.line, place.column)
+    message = f"a finding of {rule.code} is not reported: {internal_error(error)}"
+    return Limit(event.place.path, at, message, traceback_of(error))
 
 
 ONE_A_LINE = frozenset({"GG301", "GG302", "GG303"})

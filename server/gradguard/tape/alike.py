@@ -94,7 +94,10 @@ def shape(node: Function, *, options: bool = True) -> Hashable:
     known: Hashable | None = getattr(node, name, None)
     if known is None:
         body = node.body if options else [statement for statement in node.body if not says(statement)]
-        known = tuple(_shape(part, options) for part in (node.args, *body, *node.decorator_list))
+        try:
+            known = tuple(_shape(part, options) for part in (node.args, *body, *node.decorator_list))
+        except RecursionError:
+            known = (node,)  # like no other
         setattr(node, name, known)
     return known
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Generator
 
-from gradguard.tape import attributes, enumerations, library, symbolic
+from gradguard.tape import attributes, enumerations, faults, library, symbolic
 from gradguard.tape.binding import Call
 from gradguard.tape.contexts import under
 from gradguard.tape.domain import Place, Tensor
@@ -160,6 +160,9 @@ def _body(run: Run, inner: Frame, function: FunctionV, node: ast.AST) -> Value:
             return evaluate(run, inner, function.node.body)
         signal = _drive(execute_block(run, inner, function.node.body))
         return signal.value if isinstance(signal, RETURN) else None
+    except Exception as error:
+        faults.passes(run, function.node, error)
+        raise
     finally:
         run.compiled -= function.compiled
         run.frames.pop()
@@ -213,6 +216,9 @@ def _generate(run: Run, inner: Frame, function: FunctionV) -> Generator[Value, V
             item = steps.send(sent)
         except StopIteration:
             return
+        except Exception as error:
+            faults.passes(run, function.node, error)
+            raise
         finally:
             run.calls.pop()
             run.functions.pop()

@@ -100,16 +100,17 @@ def _frozen(decorator: ast.expr) -> bool:
 def class_(run: Run, frame: Frame, node: ast.ClassDef) -> Value:
     """The value of a `class` statement."""
     from gradguard.tape.expressions import evaluate
-    from gradguard.tape.statements import execute_block
+    from gradguard.tape.statements import execute_block, execute_pieces
 
     bases = [evaluate(run, frame, base) for base in node.bases]
     made = ClassV(node.name, bases, {}, node, frame.namespace)
     body = Frame(
         frame.namespace, made.attributes, parent=frame if frame.function is not None else None, owner=None
     )
+    execute = execute_block if run.functions else execute_pieces
     run.suspended.append(body)
     try:
-        for _ in execute_block(run, body, node.body):
+        for _ in execute(run, body, node.body):
             pass
     finally:
         run.suspended.remove(body)

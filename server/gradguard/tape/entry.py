@@ -8,7 +8,6 @@ else is unknown until it is used as a tensor. What leaves such a function may be
 from __future__ import annotations
 
 import ast
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -20,6 +19,7 @@ from gradguard.tape import (
     attributes,
     backward,
     covered,
+    faults,
     lifetime,
     merging,
     receivers,
@@ -35,6 +35,7 @@ from gradguard.tape.events import (
     Event,
 )
 from gradguard.tape.facts import Facts, Notes
+from gradguard.tape.faults import Fault
 from gradguard.tape.frame import Frame, Globals, Namespace
 from gradguard.tape.holders import NOBODY, Sharing
 from gradguard.tape.lib import autograd, torchlib
@@ -48,13 +49,13 @@ from gradguard.tape.path import (
     PathEnd,
     PyRaise,
 )
-from gradguard.tape.receivers import Objects
 from gradguard.tape.record import Record
 from gradguard.tape.run import Files, Run
 from gradguard.tape.shares import OP_STEPS, Budget, Shares
 from gradguard.tape.snapshot import Snapshot
-from gradguard.tape.statements import execute_block
-from gradguard.tape.values import ClassV, DictV, FunctionV, Instance, LazyV, ListV, Sym, TupleV, Value
+from gradguard.tape.statements import execute_pieces
+from gradguard.tape.values import ClassV, DictV, FunctionV, Instance, ListV, Sym, TupleV, Value
+from gradguard.tape.work import SHARED_NUMBERS, Definitions, Work
 
 _MODELS = torchlib
 """Imported so that every model is registered."""
@@ -88,6 +89,8 @@ class Analysis:
     """The functions that `whole` tells by their heads."""
     table: Table | None = None
     definitions: Definitions | None = None
+    faulty: bool = False
+    """Whether the engine met a fault: the next version takes nothing over."""
 
     @property
     def sharing(self) -> dict[ast.AST, Sharing]:
@@ -109,89 +112,6 @@ class Analysis:
         return self.sources[place.path].span(place.node)
 
 
-@dataclass(slots=True)
-class Definitions:
-    """What a file's top level defines: made once, and put back for each entry that is a function."""
-
-    frame: Frame
-    namespaces: dict[str, Namespace]
-    """Imported files that it needed."""
-    entered: frozenset[ast.AST]
-    devices: frozenset[str]
-    snapshot: Snapshot
-    used: bool = False
-    functions_changed: bool = False
-    """An entry changed the mode of a function after its definition."""
-
-    def restore(self) -> None:
-        """Put everything back as the top level left it."""
-        if self.used:
-            self.snapshot.restore(functions=self.functions_changed)
-            self.used = self.functions_changed = False
-
-    def begin(self, library: Run) -> None:
-        """An entry starts."""
-        self.used = True
-        for variables in (self.variables, *(one.variables for one in library.namespaces.values())):
-            variables.begin()
-
-    @property
-    def variables(self) -> Globals:
-        """The file's globals."""
-        assert isinstance(self.frame.variables, Globals)
-        return self.frame.variables
-
-
-@dataclass(slots=True)
-class Work:
-    """What the entries of one file share."""
-
-    file: Source
-    table: Table
-    files: Files
-    sources: dict[str, Source]
-    noting: bool = False
-    shares: bool = True
-    definitions: Definitions | None = None
-    library: Run | None = None
-    """The run that made them, and that loads imported modules for all entries that are functions."""
-    defines: bool = False
-    """Whether the file does the same as a script as when it is imported."""
-    script: Run | None = None
-    """A run of it as a script that left nothing behind but what it defines."""
-    fresh: list[Namespace | LazyV] = field(default_factory=list)
-    """Modules that were loaded, and definitions of them that were made, and that are not in the snapshot yet."""
-    objects: dict[str, Objects] = field(default_factory=dict)
-    """By class."""
-    _numbered: int = 1
-    ways: covered.Ways = field(default_factory=covered.Ways)
-
-    def resolve(self, module: str, level: int, from_path: str) -> str | None:
-        """See `Files.resolve`."""
-        return self.files.resolve(module, level, from_path)
-
-    def source(self, path: str) -> Source | None:
-        """See `Files.source`; what was read once is read no more."""
-        known = self.sources.get(path)
-        if known is None:
-            known = self.files.source(path)
-            if known is not None:
-                self.sources[path] = known
-        return known
-
-    def numbers(self) -> int:
-        """Where the numbers of values begin that the next object for several paths holds."""
-        self._numbered += 1
-        return SHARED_NUMBERS * self._numbered
-
-    def loaded(self, one: Namespace | LazyV, outermost: bool) -> None:
-        """The library loaded a module, or made definitions. What is made inside another may be changed until that is done."""
-        self.fresh.append(one)
-        if outermost and self.definitions is not None:
-            self.definitions.snapshot.add(self.fresh)
-            self.fresh.clear()
-
-
 def analyse(
     source: Source,
     table: Table,
@@ -208,7 +128,7 @@ def analyse(
     noting: note what was so at each place, see `Analysis.facts`.
     shares: note who shares what is written, see `Analysis.sharing`; nothing else hangs on it.
     """
-    if shares and previous is not None and previous.noted is None:
+    if previous is not None and (previous.faulty or (shares and previous.noted is None)):
         previous = None
     work = Work(
         source, table, files, {source.path: source}, noting, shares, defines=toplevel.only_defines(source)
@@ -241,8 +161,8 @@ def analyse(
             known = None
         if known is not None and not (known.holds_for(budget) and work.ways.stand(known.taken, known.spared)):
             known = None
-        if known is None:
-            known = _explore(work, body, node, budget)
+        if known is None or work.forgot:
+            known = _contained(work, body, node, budget)
         work.ways.add(known.gone)
         records[key] = known
         return known
@@ -262,17 +182,22 @@ def analyse(
         share = budgets.following()
         if node in entered or node in records:
             continue
-        why = shapes.left_out(node, owner)
+        try:
+            why = shapes.left_out(node, owner)
+            own = Budget.own(shapes.allowed(node, owner, MAX_FUNCTION_STEPS))
+        except Exception as error:
+            work.faults.append(faults.met(error, node))
+            continue
         if why:
             told.append((node, f"left out: {why}"))
             continue
-        own = Budget.own(shapes.allowed(node, owner, MAX_FUNCTION_STEPS))
         record = take(node, node, function_entry(work, name, owner), own.within(share))
         if record.stopped:
             told.append((node, STOPPED.format("this code" if own.whole <= share.whole else "the file")))
         if record.cut and share.tries < own.tries:
             cut.add(node)
-        shapes.ran(node, owner, record.steps, quiet=record.quiet)
+        if not record.faults:
+            shapes.ran(node, owner, record.steps, quiet=record.quiet)
         budgets.spend(record.cost, record.objects)
         entered |= record.entered
     if cut:
@@ -283,10 +208,15 @@ def analyse(
         for key, record in records.items()
         for event in record.events
     )
-    for key, record in records.items():
-        told += [(key if isinstance(key, ast.AST) else source.tree, message) for message in record.limits]
+    for record in records.values():
         told += [(source.tree, message) for message in record.needs]
-    limits = dict.fromkeys(_limit(source, node, message) for node, message in told)
+    met = work.met(records.values())
+    limits = dict.fromkeys(
+        (
+            *(_limit(source, node, message) for node, message in told),
+            *(_limit(source, one.node or source.tree, one.message, one.traceback) for one in met),
+        )
+    )
     sharing: dict[ast.AST, Sharing] = {}
     for record in records.values():
         for at, found in record.sharing.items():
@@ -313,7 +243,17 @@ def analyse(
         bodies,
         table,
         definitions,
+        bool(met),
     )
+
+
+def _contained(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Budget) -> Record:
+    """`_explore`; what goes wrong beside the paths costs the entry."""
+    try:
+        return _explore(work, body, node, allowed)
+    except Exception as error:
+        work.forget()
+        return Record((), (), frozenset(), frozenset(), {}, budget=allowed, faults=(faults.met(error, node),))
 
 
 def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Budget) -> Record:
@@ -324,7 +264,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
     choice = work.ways.explore()
     all_quiet = makes = alike.makes(node)
     paths: list[merging.Path] = []
-    limits: dict[str, None] = {}
+    met: dict[Fault, None] = {}
     needs: dict[str, None] = {}
     entered: set[ast.AST] = set()
     devices: set[str] = set()
@@ -349,29 +289,21 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
         run.trace = notes
         survived = True
         try:
-            body(run)
-            lifetime.finish(run)
-        except PyRaise:
-            survived = False
-        except PathEnd:
-            lifetime.finish(run)
+            survived = _run(run, body)
         except BudgetExceeded:
             stopped = True
             queue.clear()
-        except RecursionError:
-            limits["stopped early: nested too deeply"] = None
         except Exception as error:
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            what = f"{type(error).__name__} in {last.name}:{last.lineno}: {error}"
-            limits[f"not analysed: internal error {what}"] = None
-            if RERAISE:
-                raise
+            run.faults.append(faults.met(error, node))
+            if isinstance(error, faults.ANYWHERE):
+                work.forget()
+        met.update(dict.fromkeys(run.faults))
         if work.definitions is not None and work.definitions.used:
             changed = "functions_changed" in run.notes
             work.definitions.functions_changed = work.definitions.functions_changed or changed
             read |= work.definitions.variables.read
         needs.update(run.limits)
-        entered |= run.entered
+        entered |= run.entered - run.broken_off
         devices |= run.devices
         objects.update(run.objects)
         ops += run.ops
@@ -383,7 +315,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
         needed |= lifetime.retained_in_use(run) | run.lasting
         paths.append(merging.Path(run.events, survived))
         shows = bool(run.nodes) or merging.shows(run.events)
-        quiet = makes and not shows
+        quiet = makes and not (shows or run.faults)
         all_quiet = all_quiet and quiet
         # Until a path has come to its end, each way may be the one that leads there.
         spare = quiet and any(path.survived for path in paths)
@@ -391,7 +323,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
             choice.went(oracle)
         if notes is not None:
             notes.path_ends(run.nodes)
-        if script and work.defines and survived and not (prefix or shows or needs):
+        if script and work.defines and survived and not (prefix or shows or needs or met):
             work.script, run.trace = run, None
         else:
             run.release()
@@ -403,7 +335,6 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
     steps = allowed.whole - max(budget[0], 0)
     return Record(
         tuple(event for event in merging.merged(paths) if not lifetime.used_elsewhere(event, needed)),
-        tuple(limits),
         tuple(needs),
         frozenset(entered),
         frozenset(devices),
@@ -421,7 +352,21 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
         frozenset(choice.gone),
         frozenset(choice.taken),
         frozenset(choice.spared),
+        tuple(met),
     )
+
+
+def _run(run: Run, body: Callable[[Run], None]) -> bool:
+    """Run an entry along a path, and give the verdicts at its end; whether it came there."""
+    try:
+        body(run)
+    except PyRaise:
+        return False
+    except PathEnd:
+        pass
+    if not run.unsure:
+        lifetime.finish(run)
+    return True
 
 
 STOPPED = "stopped early: {} needs more steps than the budget allows"
@@ -431,11 +376,11 @@ RERAISE = False
 """Set by tests and tools that want an engine fault to surface."""
 
 
-def _limit(source: Source, node: ast.AST, message: str) -> Limit:
+def _limit(source: Source, node: ast.AST, message: str, fault: str = "") -> Limit:
     body = getattr(node, "body", None)
     at = node if hasattr(node, "lineno") else (body[0] if body else None)
     span = source.span(at) if at is not None else Span(1, 1, 1, 1)
-    return Limit(source.path, Span(span.line, span.column, span.line, span.column), message)
+    return Limit(source.path, Span(span.line, span.column, span.line, span.column), message, fault)
 
 
 def run_script(run: Run, work: Work) -> None:
@@ -444,7 +389,7 @@ def run_script(run: Run, work: Work) -> None:
     namespace = Namespace(work.file.path, name, Globals({"__name__": name, "__file__": work.file.path}), True)
     frame = Frame(namespace, namespace.variables)
     run.frames.append(frame)
-    for _ in execute_block(run, frame, work.file.tree.body):
+    for _ in execute_pieces(run, frame, work.file.tree.body):
         pass
     _check_functions(run, frame)
 
@@ -510,17 +455,13 @@ def _compared(work: Work, before: Definitions, present: frozenset[ast.AST]) -> r
     return compared if compared.imports() else None
 
 
-SHARED_NUMBERS = 1_000_000
-"""Numbers of values made by shared definitions, out of the way of those that an entry makes."""
-
-
 def _run_definitions(run: Run, work: Work) -> Frame:
     variables = Globals({"__name__": "module", "__file__": work.file.path})
     namespace = Namespace(work.file.path, "module", variables)
     frame = Frame(namespace, namespace.variables)
     run.frames.append(frame)
     body = [s for s in work.file.tree.body if toplevel.defines(s)]
-    for _ in execute_block(run, frame, body):
+    for _ in execute_pieces(run, frame, body):
         pass
     return frame
 

@@ -11,6 +11,7 @@ from gradguard.tape.domain import Place
 
 if TYPE_CHECKING:
     from gradguard.tape.counting import Cell, Container
+    from gradguard.tape.faults import Fault
     from gradguard.tape.values import ClassV, FunctionV, Value
 
 
@@ -91,6 +92,8 @@ class Namespace:
     """First and last number of the program order that are put aside for it."""
     partly: str = ""
     """Why its top level did not run to the end."""
+    fault: Fault | None = None
+    """What else it was that a statement of it did not."""
     devices: frozenset[str] = frozenset()
     """Devices that its top level names."""
     stars: list[Namespace] = field(default_factory=list)

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from gradguard.tape import lazy
+from gradguard.tape import faults, lazy
 from gradguard.tape.frame import Frame, Namespace
 from gradguard.tape.path import BudgetExceeded, PathEnd, PyRaise
 from gradguard.tape.run import Modes, Run
@@ -123,10 +123,17 @@ def loaded(run: Run, namespace: Namespace) -> dict[str, Value]:
             return namespace.variables
         namespace.ran = True
         _load(owner, namespace)
-    if namespace.partly:
-        run.limits[_PARTLY.format(namespace.partly)] = None
+    _tell(run, namespace)
     run.devices |= namespace.devices
     return namespace.variables
+
+
+def _tell(run: Run, namespace: Namespace) -> None:
+    """Say where a module that is needed was not run to the end."""
+    if namespace.partly:
+        run.limits[_PARTLY.format(namespace.partly)] = None
+    if namespace.fault is not None and namespace.fault not in run.faults:
+        run.faults.append(namespace.fault)
 
 
 def _made(run: Run, waiting: LazyV) -> dict[str, Value]:
@@ -147,14 +154,13 @@ def _made(run: Run, waiting: LazyV) -> dict[str, Value]:
             home.variables.read, home.variables.written = asked
             if owner.on_load is not None:
                 owner.on_load(waiting, owner.making == 0)
-        if home.partly:
-            run.limits[_PARTLY.format(home.partly)] = None
+        _tell(run, home)
         run.devices |= home.devices
     return waiting.made or {}
 
 
-_PARTLY = "imported modules are read in part: {}"
-_TOO_DEEP = _PARTLY.format("nested too deeply")
+_PARTLY = faults.PARTLY + ": {}"
+_TOO_DEEP = _PARTLY.format(faults.NESTED)
 
 
 def _imported(run: Run, wanted: ImportV) -> Value:
@@ -280,7 +286,7 @@ def _aside(run: Run, namespace: Namespace, body: Callable[[], None]) -> None:
     except BudgetExceeded:
         namespace.partly = "a top level needs more steps than the budget allows"
     except RecursionError:
-        namespace.partly = "nested too deeply"
+        namespace.partly = faults.NESTED
     finally:
         if was is not None:
             # What waits comes after what has run.
@@ -294,12 +300,12 @@ def _aside(run: Run, namespace: Namespace, body: Callable[[], None]) -> None:
 
 
 def _execute(run: Run, namespace: Namespace, statements: list[ast.stmt]) -> None:
-    from gradguard.tape.statements import execute_block
+    from gradguard.tape.statements import execute_pieces
 
     saved = run.statement
     run.frames.append(Frame(namespace, namespace.variables))
     try:
-        for _ in execute_block(run, run.frames[-1], statements):
+        for _ in execute_pieces(run, run.frames[-1], statements):
             pass
     finally:
         run.frames.pop()

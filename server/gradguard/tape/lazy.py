@@ -26,7 +26,7 @@ from gradguard.tape.values import ClassV, External, FunctionV, ImportV, LazyV, M
 
 _MISSING: Any = object()
 
-_UNCHANGING = (FunctionV, ClassV, External, TorchName, ModuleV, ImportV)
+UNCHANGING = (FunctionV, ClassV, External, TorchName, ModuleV, ImportV)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def _plan(tree: ast.Module) -> tuple[Waiting | None, ...]:
     at_once: set[str] = set()
     for statement, given in zip(tree.body, names):
         if not given:
-            at_once.update(_bound(statement))
+            at_once.update(bound(statement))
     # All that gives a name its values waits, or nothing does.
     while True:
         early = [index for index, given in enumerate(names) if given and not at_once.isdisjoint(given)]
@@ -135,24 +135,41 @@ def _registers(func: ast.expr) -> bool:
     return "regist" in ast.unparse(func).lower()
 
 
-def _bound(node: ast.AST) -> Iterator[str]:
+def bound(statement: ast.stmt) -> set[str]:
     """Names of the top level that a statement binds or deletes, in its blocks too."""
-    if isinstance(node, _DEFINITIONS):
-        yield node.name
-        return
-    if isinstance(node, ast.Lambda):
-        return
-    if isinstance(node, ast.Name):
-        if not isinstance(node.ctx, ast.Load):
-            yield node.id
-    elif isinstance(node, ast.alias):
-        yield (node.asname or node.name).partition(".")[0]
-    elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
-        yield node.name
-    elif isinstance(node, ast.MatchMapping) and node.rest:
-        yield node.rest
-    for child in ast.iter_child_nodes(node):
-        yield from _bound(child)
+    found: set[str] = set()
+    waiting: list[ast.AST] = [statement]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, _DEFINITIONS):
+            found.add(node.name)
+            continue
+        if isinstance(node, ast.Lambda):
+            continue
+        if isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Load):
+                found.add(node.id)
+        elif isinstance(node, ast.alias):
+            found.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
+            found.add(node.name)
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            found.add(node.rest)
+        waiting += ast.iter_child_nodes(node)
+    return found
+
+
+def named(statement: ast.stmt) -> set[str]:
+    """Names that are looked up while a statement runs, and not only when what it defines is called."""
+    parts: list[ast.AST] = [statement]
+    if isinstance(statement, _DEFINITIONS):
+        parts = [*statement.decorator_list]
+    if isinstance(statement, _FUNCTIONS):
+        given = statement.args
+        parts += [*given.defaults, *(one for one in given.kw_defaults if one is not None)]
+    elif isinstance(statement, ast.ClassDef):
+        parts += [*statement.bases, *(one.value for one in statement.keywords)]
+    return {name for part in parts for name in _names(part)}
 
 
 def _changed(statement: ast.stmt) -> Iterator[str]:
@@ -205,7 +222,7 @@ def waits(namespace: Namespace, index: int, statement: ast.stmt, waiting: Waitin
         if type(value) is LazyV:
             if value.data:
                 groups[id(value)] = value
-        elif value is not None and not isinstance(value, (*_UNCHANGING, bool, int, float, str)):
+        elif value is not None and not isinstance(value, (*UNCHANGING, bool, int, float, str)):
             return False
     together = LazyV(namespace, set(waiting.names), [(index, statement)], waiting.data)
     for group in groups.values():

@@ -16,18 +16,19 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gradguard.tape import attributes, symbolic
+from gradguard.tape import attributes, faults, symbolic
 from gradguard.tape.binding import Call
 from gradguard.tape.calls import instantiate
 from gradguard.tape.domain import Place
+from gradguard.tape.faults import Fault
 from gradguard.tape.path import MAX_FUNCTION_STEPS, BudgetExceeded, Given, Oracle, PathEnd, PyRaise
 from gradguard.tape.run import Left, Run
 from gradguard.tape.shares import OP_STEPS
 from gradguard.tape.values import ClassV, FunctionV, Instance, Value
 
 if TYPE_CHECKING:
-    from gradguard.tape.entry import Work
     from gradguard.tape.frame import Frame
+    from gradguard.tape.work import Work
 
 MANY_STEPS = 3_000
 """A constructor that takes more is run once for all methods."""
@@ -47,6 +48,7 @@ class Made:
     read: frozenset[str]
     devices: frozenset[str]
     limits: dict[str, None]
+    faults: tuple[Fault, ...]
 
 
 @dataclass(slots=True)
@@ -111,6 +113,7 @@ def _take(run: Run, work: Work, made: Made) -> Value:
     run.entered |= made.entered
     run.devices |= made.devices
     run.limits.update(made.limits)
+    run.faults += made.faults
     work.definitions.variables.read |= made.read
     work.definitions.snapshot.lend(made.value)
     return made.value
@@ -184,6 +187,7 @@ def _finished(run: Run, work: Work, value: Value) -> Made:
         frozenset(definitions.variables.read),
         frozenset(run.devices),
         run.limits,
+        tuple(run.faults),
     )
     definitions.functions_changed = definitions.functions_changed or "functions_changed" in run.notes
     definitions.restore()
@@ -196,11 +200,19 @@ def _finished(run: Run, work: Work, value: Value) -> Made:
 def _construct(run: Run, frame: Frame, cls: ClassV, place: Place, made: Instance | None = None) -> Value:
     call = Call([], {}, place, [], {})
     init = attributes.class_lookup(cls, "__init__")
-    if isinstance(init, FunctionV):
-        call.args.append(None)
-        symbolic.arguments(run, init, call)
-        del call.args[0]
+    where = faults.around(run)
     try:
+        if isinstance(init, FunctionV):
+            call.args.append(None)
+            symbolic.arguments(run, init, call)
+            del call.args[0]
         return instantiate(run, frame, cls, call, place.node, made)
     except PyRaise:
+        return Instance(cls, made=place)
+    except (PathEnd, BudgetExceeded):
+        raise
+    except Exception as error:
+        faults.back(run, where)
+        at = init.node if isinstance(init, FunctionV) and init.namespace.path == run.home else place.node
+        run.faults.append(faults.met(error, at, what=f"`{cls.name}` is made in part"))
         return Instance(cls, made=place)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from gradguard.tape import covered
 from gradguard.tape.events import Event
 from gradguard.tape.facts import Facts
+from gradguard.tape.faults import Fault
 from gradguard.tape.holders import Sharing
 from gradguard.tape.shares import Budget
 
@@ -19,8 +20,6 @@ class Record:
     """What one entry gave, and what it was made from: the answer stands while these nodes stand."""
 
     events: tuple[Event, ...]
-    limits: tuple[str, ...]
-    """Why it stopped early, apart from its budget."""
     needs: tuple[str, ...]
     """What other code that it needs was read in part, which is told once for the file."""
     entered: frozenset[ast.AST]
@@ -48,6 +47,8 @@ class Record:
     taken: frozenset[covered.Way] = covered.NO_WAYS
     spared: frozenset[covered.Way] = covered.NO_WAYS
     """See `covered.Choice`."""
+    faults: tuple[Fault, ...] = ()
+    """What it met of the engine's own. Where there is any, the answer holds less than it should."""
 
     def holds_for(self, budget: Budget) -> bool:
         """Whether it would be the same with another budget: what is not used up makes no difference."""

@@ -220,27 +220,28 @@ def exchanged(old: Iterable[ast.AST], new: Iterable[ast.AST], present: frozenset
 
 
 def _token(statement: ast.stmt) -> object:
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        return _head(statement)
-    if isinstance(statement, ast.ClassDef):
-        known: object = getattr(statement, "_gradguard_token", None)
-        if known is None:
-            parts = [ast.dump(base) for base in (*statement.bases, *statement.decorator_list)]
-            parts += [ast.dump(keyword) for keyword in statement.keywords]
-            inner = tuple(_token(part) for part in statement.body)
-            known = ("class", statement.name, tuple(parts), inner)
-            statement._gradguard_token = known  # type: ignore[attr-defined]
-        return known
-    return statement
+    if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return statement
+    known: object = getattr(statement, "_gradguard_token", None)
+    if known is None:
+        try:
+            known = _class(statement) if isinstance(statement, ast.ClassDef) else _head(statement)
+        except RecursionError:
+            known = statement  # like no other
+        statement._gradguard_token = known  # type: ignore[union-attr]
+    return known
+
+
+def _class(statement: ast.ClassDef) -> object:
+    parts = [ast.dump(base) for base in (*statement.bases, *statement.decorator_list)]
+    parts += [ast.dump(keyword) for keyword in statement.keywords]
+    inner = tuple(_token(part) for part in statement.body)
+    return ("class", statement.name, tuple(parts), inner)
 
 
 def _head(function: ast.FunctionDef | ast.AsyncFunctionDef) -> object:
-    known: object = getattr(function, "_gradguard_token", None)
-    if known is None:
-        decorators = tuple(ast.dump(one) for one in function.decorator_list)
-        known = ("def", function.name, ast.dump(function.args), decorators)
-        function._gradguard_token = known  # type: ignore[union-attr]
-    return known
+    decorators = tuple(ast.dump(one) for one in function.decorator_list)
+    return ("def", function.name, ast.dump(function.args), decorators)
 
 
 def functions_of(tree: ast.Module) -> frozenset[ast.AST]:

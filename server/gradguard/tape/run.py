@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from gradguard.source.text import Source
     from gradguard.tape.facts import Notes
+    from gradguard.tape.faults import Fault
     from gradguard.tape.holders import Sharing
     from gradguard.tape.values import FunctionV, Instance, LazyV, Value
 
@@ -194,6 +195,12 @@ class Run:
         """What functions with a cache returned, by the function and its plain arguments."""
         self.notes: dict[str, Value] = {}
         self.limits: dict[str, None] = {}
+        self.faults: list[Fault] = []
+        """Faults of the engine that cost a piece of the program."""
+        self.broken_off: set[ast.AST] = set()
+        """Functions that one was met in."""
+        self.unsure = False
+        """Such a piece may have done anything: nothing that is seen from there on is certain."""
         self.statement: ast.stmt | None = None
         self.trace: Notes | None = None
         """Told of each tensor whose name is read or bound."""
@@ -343,7 +350,8 @@ class Run:
         """Remember an event; one of a pass that may never run is not certain, and one that is waited for is none."""
         if self.expected:
             return
-        self.events.append(replace(event, certain=False) if event.certain and self.assumed() else event)
+        doubtful = event.certain and (self.unsure or self.assumed())
+        self.events.append(replace(event, certain=False) if doubtful else event)
 
     def left(self) -> Left | None:
         """What was left so far, for another run to `take`; None where more happened than the making of an object."""

@@ -11,14 +11,14 @@ import ast
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
-from gradguard.tape import attributes, counting, definitions, imports, lifetime, operators, subscripts
+from gradguard.tape import attributes, counting, definitions, faults, imports, lifetime, operators, subscripts
 from gradguard.tape.contexts import enter, leave, swallows
 from gradguard.tape.domain import Tensor
 from gradguard.tape.expressions import assign_name, evaluate, guarded, periodic
 from gradguard.tape.frame import Frame, Loop
 from gradguard.tape.iteration import iterate, unpack_into
 from gradguard.tape.matching import matches
-from gradguard.tape.path import PyRaise
+from gradguard.tape.path import BudgetExceeded, PathEnd, PyRaise
 from gradguard.tape.run import Run
 from gradguard.tape.truth import known_truth, truth
 from gradguard.tape.values import IteratorV, Sym, Value
@@ -50,6 +50,22 @@ def execute_block(run: Run, frame: Frame, body: list[ast.stmt]) -> Steps:
         steps = handler(run, frame, statement)
         if steps is not None:
             signal = yield from steps
+            if signal is not None:
+                return signal
+    return None
+
+
+def execute_pieces(run: Run, frame: Frame, body: list[ast.stmt]) -> Steps:
+    """Run the statements of a top level, or of a class in one: a fault in one of them costs what it gives."""
+    for statement in body:
+        where = faults.around(run)
+        try:
+            signal = yield from execute_block(run, frame, [statement])
+        except (PyRaise, PathEnd, BudgetExceeded):
+            raise
+        except Exception as error:
+            faults.statement(run, frame, statement, error, where)
+        else:
             if signal is not None:
                 return signal
     return None

@@ -1,0 +1,124 @@
+"""What the entries of one file share: the file's definitions, the modules and objects they lead to, and faults met there."""
+
+from __future__ import annotations
+
+import ast
+import gc
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from gradguard.ops.table import Table
+from gradguard.source.text import Source
+from gradguard.tape import covered
+from gradguard.tape.faults import Fault
+from gradguard.tape.frame import Frame, Globals, Namespace
+from gradguard.tape.receivers import Objects
+from gradguard.tape.record import Record
+from gradguard.tape.run import Files, Run
+from gradguard.tape.snapshot import Snapshot
+from gradguard.tape.values import LazyV
+
+SHARED_NUMBERS = 1_000_000
+"""Numbers of values made by shared definitions, out of the way of those that an entry makes."""
+
+
+@dataclass(slots=True)
+class Definitions:
+    """What a file's top level defines: made once, and put back for each entry that is a function."""
+
+    frame: Frame
+    namespaces: dict[str, Namespace]
+    """Imported files that it needed."""
+    entered: frozenset[ast.AST]
+    devices: frozenset[str]
+    snapshot: Snapshot
+    used: bool = False
+    functions_changed: bool = False
+    """An entry changed the mode of a function after its definition."""
+
+    def restore(self) -> None:
+        """Put everything back as the top level left it."""
+        if self.used:
+            self.snapshot.restore(functions=self.functions_changed)
+            self.used = self.functions_changed = False
+
+    def begin(self, library: Run) -> None:
+        """An entry starts."""
+        self.used = True
+        for variables in (self.variables, *(one.variables for one in library.namespaces.values())):
+            variables.begin()
+
+    @property
+    def variables(self) -> Globals:
+        """The file's globals."""
+        assert isinstance(self.frame.variables, Globals)
+        return self.frame.variables
+
+
+@dataclass(slots=True)
+class Work:
+    """What the entries of one file share."""
+
+    file: Source
+    table: Table
+    files: Files
+    sources: dict[str, Source]
+    noting: bool = False
+    shares: bool = True
+    definitions: Definitions | None = None
+    library: Run | None = None
+    """The run that made them, and that loads imported modules for all entries that are functions."""
+    defines: bool = False
+    """Whether the file does the same as a script as when it is imported."""
+    script: Run | None = None
+    """A run of it as a script that left nothing behind but what it defines."""
+    fresh: list[Namespace | LazyV] = field(default_factory=list)
+    """Modules that were loaded, and definitions of them that were made, and that are not in the snapshot yet."""
+    objects: dict[str, Objects] = field(default_factory=dict)
+    """By class."""
+    _numbered: int = 1
+    ways: covered.Ways = field(default_factory=covered.Ways)
+    faults: list[Fault] = field(default_factory=list)
+    """Those that are of no one entry."""
+    forgot: bool = False
+
+    def resolve(self, module: str, level: int, from_path: str) -> str | None:
+        """See `Files.resolve`."""
+        return self.files.resolve(module, level, from_path)
+
+    def source(self, path: str) -> Source | None:
+        """See `Files.source`; what was read once is read no more."""
+        known = self.sources.get(path)
+        if known is None:
+            known = self.files.source(path)
+            if known is not None:
+                self.sources[path] = known
+        return known
+
+    def numbers(self) -> int:
+        """Where the numbers of values begin that the next object for several paths holds."""
+        self._numbered += 1
+        return SHARED_NUMBERS * self._numbered
+
+    def loaded(self, one: Namespace | LazyV, outermost: bool) -> None:
+        """The library loaded a module, or made definitions. What is made inside another may be changed until that is done."""
+        self.fresh.append(one)
+        if outermost and self.definitions is not None:
+            self.definitions.snapshot.add(self.fresh)
+            self.fresh.clear()
+
+    def forget(self) -> None:
+        """Use nothing any more that entries share: a fault may have struck while that was made, or put back."""
+        if self.library is not None:
+            self.faults += self.library.faults
+        self.definitions = self.library = self.script = None
+        self.objects.clear()
+        self.fresh.clear()
+        self.forgot = True
+        gc.collect()
+
+    def met(self, records: Iterable[Record]) -> tuple[Fault, ...]:
+        """All faults of an analysis, each once."""
+        shared = self.library.faults if self.library is not None else ()
+        own = (one for record in records for one in record.faults)
+        return tuple(dict.fromkeys((*self.faults, *shared, *own)))
