@@ -18,7 +18,8 @@ EXIT_CODES = """\
 exit codes:
   0  no finding of warning or above
   1  findings of warning or above
-  2  something could not be checked, or the request is wrong (the reason is on stderr)
+  2  something could not be checked, or the request is wrong (the reason is on stderr);
+     with --strict also where anything was not read, or lost to an internal error
 """
 
 
@@ -106,6 +107,11 @@ def _check(commands: argparse._SubParsersAction[_Parser]) -> None:
     out.add_argument("--statistics", action="store_true", help="count findings by rule")
     out.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours")
     out.add_argument("--exit-zero", action="store_true", help="exit with 0 even with findings")
+    out.add_argument(
+        "--strict",
+        action="store_true",
+        help="exit with 2 if anything was not read, or not analysed because of an internal error",
+    )
     out.add_argument(
         "-v", "--verbose", action="store_true", help="tell where the analysis stopped early, and why"
     )

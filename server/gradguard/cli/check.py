@@ -1,7 +1,8 @@
 """`gradguard check`: from the arguments to the report and the exit code.
 
 0: nothing of warning or above. 1: findings of warning or above. 2: something could not be checked or the
-request itself is wrong; why stands on stderr.
+request itself is wrong; why stands on stderr. An internal error that costs no more than a function is counted in the
+report, and makes 2 of it with `--strict`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,7 +28,7 @@ from gradguard.cli.stderr import complain, tell
 from gradguard.cli.worker import Checked, Checker, Job
 from gradguard.disk.links import Bounds
 from gradguard.disk.reading import Unreadable
-from gradguard.findings import Applicability, Finding, Limit
+from gradguard.findings import Applicability, Finding, traceback_of
 from gradguard.ide.fixall import Edits
 from gradguard.source.decode import Undecodable
 from gradguard.source.printable import printable_lines
@@ -87,12 +87,12 @@ def _run(arguments: argparse.Namespace) -> int:
         cache.clean()
 
     names = _Names(jobs, arguments.stdin_filename)
-    outcome = _outcome(checked, names, fixing.count if fixing else 0)
+    outcome = _outcome(checked, names, fixing.count if fixing else 0, arguments.strict)
     _log(outcome, checked, arguments.verbose)
     if arguments.write_baseline:
         baseline.write(Path(arguments.write_baseline), outcome.findings, names.line)
         tell(f"wrote {text.plural(len(outcome.findings), 'finding')} to {arguments.write_baseline}")
-        return CANNOT if outcome.troubles else CLEAN
+        return CANNOT if outcome.blocked else CLEAN
     if known is not None:
         outcome = _without(outcome, known.new(outcome.findings, names.line))
     if fixing and arguments.diff:
@@ -102,7 +102,7 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         output.write(outcome, arguments, names.line, to_stderr=bool(fixing and fixing.to_stdout))
         _hint(outcome, arguments, cache)
-    if outcome.troubles:
+    if outcome.blocked:
         return CANNOT
     if arguments.exit_zero:
         return CLEAN
@@ -183,7 +183,9 @@ class _Fixing:
             if self._diff:
                 self._show(list(fixed.diff(display(job.path))))
                 self.count += fixed.count
-                return checked
+                known = {limit.message for limit in checked.report.faults}
+                new = (limit for limit in fixed.report.faults if limit.message not in known)
+                return replace(checked, report=checked.report.with_faults(new))
             if from_stdin:
                 sys.stdout.buffer.write(fixed.before.encode(fixed.after))
             elif fixed.count and not (job.named or self._asked_for.holds(job.path)):
@@ -197,8 +199,9 @@ class _Fixing:
         except Exception as error:
             # A fault in the fix of one file must not keep the others from being fixed.
             trouble = Trouble(job.path, f"not fixed: internal error {type(error).__name__}: {error}")
-            crash = replace(checked.report, crash=traceback.format_exc())
-            return replace(checked, report=crash, troubles=(*checked.troubles, trouble))
+            crash = f"{checked.report.crash}{traceback_of(error)}"
+            report = replace(checked.report, crash=crash)
+            return replace(checked, report=report, troubles=(*checked.troubles, trouble))
         self.count += fixed.count
         return replace(checked, report=fixed.report)
 
@@ -236,7 +239,7 @@ def display(path: str) -> str:
     return (path[len(here) :] if path.startswith(here) else path).replace(os.sep, "/")
 
 
-def _outcome(checked: Iterable[Checked], names: _Names, fixed: int) -> Outcome:
+def _outcome(checked: Iterable[Checked], names: _Names, fixed: int, strict: bool) -> Outcome:
     checked = list(checked)
     needed = {place for each in checked for place in each.report.needed}
     findings = [
@@ -254,7 +257,7 @@ def _outcome(checked: Iterable[Checked], names: _Names, fixed: int) -> Outcome:
         findings=tuple(_renamed(finding, names) for finding in kept),
         edits=tuple(edits.get(finding, (None,) * len(finding.fixes)) for finding in kept),
         limits=tuple(
-            Limit(names.show(limit.path), limit.span, limit.message)
+            replace(limit, path=names.show(limit.path))
             for limit in dict.fromkeys(limit for each in checked for limit in each.report.limits)
         ),
         troubles=tuple(
@@ -263,6 +266,7 @@ def _outcome(checked: Iterable[Checked], names: _Names, fixed: int) -> Outcome:
         files=len(checked),
         checked=sum(each.uses_torch for each in checked),
         fixed=fixed,
+        strict=strict,
     )
 
 
@@ -283,8 +287,11 @@ def _without(outcome: Outcome, new: Sequence[int]) -> Outcome:
 def _log(outcome: Outcome, checked: Iterable[Checked], verbose: bool) -> None:
     for trouble in outcome.troubles:
         complain(str(trouble))
+    wrong = outcome.parts_lost if outcome.strict else ()
+    for limit in wrong:
+        complain(f"{limit.path}:{limit.span.line}: {limit.message}")
     if verbose:
-        for limit in outcome.limits:
+        for limit in outcome.limits if not wrong else [each for each in outcome.limits if not each.fault]:
             tell(f"{limit.path}:{limit.span.line}: {limit.message}")
         for each in checked:
             if each.report.crash:

@@ -16,6 +16,8 @@ class Trouble:
     path: str
     message: str
     line: int = 0
+    lost: bool = False
+    """An internal error cost the file."""
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.message}" if self.line else f"{self.path}: {self.message}"
@@ -38,6 +40,8 @@ class Outcome:
     """Findings that stand in the baseline."""
     fixed: int = 0
     torch: str = ""
+    strict: bool = False
+    """Whether the run fails where anything was not read, or not analysed because of an internal error."""
 
     def edits_of(self, index: int) -> tuple[Edits | None, ...]:
         """Edits for the fixes of the finding with this index."""
@@ -47,6 +51,22 @@ class Outcome:
     def failing(self) -> bool:
         """Whether a finding is a warning or worse."""
         return any(finding.severity.rank <= Severity.WARNING.rank for finding in self.findings)
+
+    @property
+    def faults(self) -> tuple[Limit, ...]:
+        """What was not analysed to the end because of an internal error."""
+        return tuple(limit for limit in self.limits if limit.fault)
+
+    @property
+    def parts_lost(self) -> tuple[Limit, ...]:
+        """Those of files that were not lost whole, which is told as a trouble."""
+        lost = {trouble.path for trouble in self.troubles if trouble.lost}
+        return tuple(limit for limit in self.faults if limit.path not in lost)
+
+    @property
+    def blocked(self) -> bool:
+        """Whether something could not be done that the request stands or falls with."""
+        return bool(self.troubles or (self.strict and self.faults))
 
     def counts(self) -> Counter[Severity]:
         """How many findings of each severity."""

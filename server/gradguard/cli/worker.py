@@ -67,9 +67,8 @@ class Checker:
             with collecting_rarely():
                 return self._check(job)
         except Exception as error:
-            trouble = Trouble(
-                job.path, f"internal error {type(error).__name__}: {error}; --verbose shows where"
-            )
+            message = f"internal error {type(error).__name__}: {error}; --verbose shows where"
+            trouble = Trouble(job.path, message, lost=True)
             return Checked(job.path, lost(job.path, error), (trouble,))
 
     def _check(self, job: Job) -> Checked:
@@ -99,7 +98,8 @@ class Checker:
             for each in source.errors
         ]
         if report.lost:
-            troubles.append(Trouble(job.path, f"{report.faults[-1].message}; --verbose shows where"))
+            message = f"{report.faults[-1].message}; --verbose shows where"
+            troubles.append(Trouble(job.path, message, lost=True))
         checked = Checked(job.path, report, tuple(troubles), uses_torch=True)
         if self._cache and not report.crash:
             told = tuple((each.message, each.line) for each in troubles)

@@ -15,7 +15,7 @@ _COMMANDS = {
 
 
 def render(outcome: Outcome) -> str:
-    """One line for each finding, then one for each file that could not be checked."""
+    """One line for each finding, then one for each file that could not be checked, and for what was lost of others."""
     lines = []
     for finding in outcome.findings:
         span = finding.span
@@ -33,6 +33,9 @@ def render(outcome: Outcome) -> str:
         lines.append(
             command("error", {**at, "title": "gradguard could not check this file"}, trouble.message)
         )
+    for fault in outcome.parts_lost:
+        at = {"file": fault.path, "line": fault.span.line, "title": "gradguard could not check this"}
+        lines.append(command("error" if outcome.strict else "warning", at, fault.message))
     return "".join(line + "\n" for line in lines)
 
 

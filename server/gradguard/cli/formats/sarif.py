@@ -57,7 +57,7 @@ def render(
         },
         "invocations": [
             {
-                "executionSuccessful": not outcome.troubles,
+                "executionSuccessful": not outcome.blocked,
                 "toolExecutionNotifications": [
                     *(
                         _notification(
@@ -129,7 +129,7 @@ def _fix(path: str, title: str, edits: Edits) -> dict[str, Any]:
 
 
 def _limit(limit: Limit) -> dict[str, Any]:
-    return _notification(limit.path, limit.span, limit.message, "note")
+    return _notification(limit.path, limit.span, limit.message, "error" if limit.fault else "note")
 
 
 def _notification(path: str, span: Span, message: str, level: str) -> dict[str, Any]:

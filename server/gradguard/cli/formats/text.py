@@ -173,10 +173,15 @@ def _summary(outcome: Outcome) -> Iterator[Line]:
     if outcome.hidden:
         line.append((f"; {outcome.hidden} in the baseline", ""))
     yield line
-    if outcome.limits:
+    faults = len({(limit.path, limit.span.line) for limit in outcome.faults})
+    if faults:
+        why = "because of an internal error; --verbose shows it, please report it"
+        yield [(f"{plural(faults, 'place')} not analysed {why}", "warning")]
+    limits = len(outcome.limits) - len(outcome.faults)
+    if limits:
         yield [
             (
-                f"{plural(len(outcome.limits), 'place')} not analysed to the end; --verbose lists them",
+                f"{plural(limits, 'place')} not analysed to the end; --verbose lists them",
                 "dim",
             )
         ]
