@@ -2,6 +2,7 @@ import * as os from 'node:os';
 import * as vscode from 'vscode';
 import { clientSettings } from './configuration';
 import { debugInformation } from './debugInformation';
+import { commandOf } from './interpreter';
 import { Interpreters, mainFolder } from './interpreters';
 import { launch, launchGiven } from './launch';
 import type { Pages } from './pages';
@@ -147,7 +148,7 @@ async function runWithMonitor(parts: Parts, given: vscode.Uri | undefined): Prom
             : choice.interpreter === undefined
               ? undefined
               : // The script's own packages come first: gradguard's copies of others must not stand in their way.
-                launch({ home: parts.home, interpreter: choice.interpreter.command, importStrategy: 'fromEnvironment', args });
+                launch({ home: parts.home, interpreter: commandOf(choice.interpreter), importStrategy: 'fromEnvironment', args });
     if (started === undefined) {
         await vscode.commands.executeCommand('gradguard.restart'); // says what is missing
         return;

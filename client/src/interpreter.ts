@@ -79,6 +79,14 @@ function older(version: readonly [number, number, number], least: readonly [numb
     return version[0] < least[0] || (version[0] === least[0] && version[1] < least[1]);
 }
 
+/**
+ * How a Python is started that has answered. Windows looks for a bare name in the current folder first, and the server
+ * starts in the folder that is open: what was found on PATH is started by where it lies.
+ */
+export function commandOf(interpreter: Interpreter): readonly string[] {
+    return interpreter.origin === 'PATH' && interpreter.executable !== '' ? [interpreter.executable] : interpreter.command;
+}
+
 /** Names under which a Python may stand on PATH. */
 export function namesOnPath(platform: NodeJS.Platform): readonly (readonly string[])[] {
     return platform === 'win32' ? [['python3'], ['python'], ['py', '-3']] : [['python3'], ['python']];
@@ -88,8 +96,9 @@ const MARK = 'gradguard-facts:';
 
 /** A program for `python -c`. Its text is the last line, since site hooks may print before it. */
 export const QUESTION = [
-    'import sys, json',
-    'sys.path = [p for p in sys.path if p]', // the current folder must not answer for a package
+    'import sys',
+    'sys.path = [p for p in sys.path if p]', // the current folder must not answer for a module
+    'import json',
     'def of(name):',
     '    try:',
     '        from importlib.metadata import version',

@@ -11,7 +11,7 @@ import {
 import { Backoff } from './backoff';
 import { folderOf, QuietClient } from './client';
 import { clientSettings, serverSettings } from './configuration';
-import { Choice, Interpreter } from './interpreter';
+import { Choice, commandOf, Interpreter } from './interpreter';
 import { Interpreters, mainFolder } from './interpreters';
 import { Launch, launch, launchGiven } from './launch';
 import { OneAtATime } from './oneAtATime';
@@ -111,7 +111,7 @@ export class Server implements vscode.Disposable {
             this.launched = launchGiven(settings.path, args);
         } else if (interpreter !== undefined) {
             const importStrategy = vscode.workspace.isTrusted ? settings.importStrategy : 'useBundled';
-            this.launched = launch({ home: this.home, interpreter: interpreter.command, importStrategy, args });
+            this.launched = launch({ home: this.home, interpreter: commandOf(interpreter), importStrategy, args });
         } else {
             this.launched = undefined;
             await this.noPython();

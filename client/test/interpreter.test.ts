@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Answer, choose, namesOnPath, Place, readFacts } from '../src/interpreter';
+import { Answer, choose, commandOf, namesOnPath, Place, readFacts } from '../src/interpreter';
 
 const facts = (major: number, minor: number, torch?: string): Answer => ({
     facts: { version: [major, minor, 1], executable: `/opt/py${major}${minor}`, torch },
@@ -71,4 +71,16 @@ test('what is no answer becomes a problem', () => {
 test('Windows also knows the launcher', () => {
     assert.deepEqual(namesOnPath('win32').at(-1), ['py', '-3']);
     assert.deepEqual(namesOnPath('linux')[0], ['python3']);
+});
+
+test('what was found on PATH is started by where it lies, everything else as it was given', async () => {
+    const asked = answers({ python3: facts(3, 12), 'conda run python': facts(3, 12), '/venv/bin/python': facts(3, 12) });
+    const started = async (...places: Place[]): Promise<readonly string[]> => {
+        const { interpreter } = await choose(places, asked);
+        assert.ok(interpreter !== undefined);
+        return commandOf(interpreter);
+    };
+    assert.deepEqual(await started(place('PATH', ['python3'])), ['/opt/py312']);
+    assert.deepEqual(await started(place('setting', ['conda', 'run', 'python'])), ['conda', 'run', 'python']);
+    assert.deepEqual(await started(place('python extension', ['/venv/bin/python'])), ['/venv/bin/python']);
 });

@@ -25,3 +25,24 @@ test('what is not there, not a Python or empty is a problem in words', async () 
         rmSync(folder, { recursive: true });
     }
 });
+
+test('no module is taken from the folder that it is asked in', { skip: process.platform === 'win32' }, async () => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), 'gradguard-'));
+    const usual = process.env['TMPDIR'];
+    try {
+        for (const name of ['json', 'importlib', 'email', 'zipfile', 'csv', 'sitecustomize']) {
+            writeFileSync(path.join(folder, `${name}.py`), 'raise SystemExit("a stranger answers")\n');
+        }
+        process.env['TMPDIR'] = folder;
+        assert.equal(os.tmpdir(), folder);
+        const answer = await ask(['python3']);
+        assert.ok('facts' in answer, JSON.stringify(answer));
+    } finally {
+        if (usual === undefined) {
+            delete process.env['TMPDIR'];
+        } else {
+            process.env['TMPDIR'] = usual;
+        }
+        rmSync(folder, { recursive: true });
+    }
+});

@@ -200,13 +200,14 @@ async def start(
     folders: Sequence[pathlib.Path] = (),
     configuration: dict[str, Any] | None = None,
     change: Any = None,
+    cwd: pathlib.Path = ROOT,
     **params: Any,
 ) -> Editor:
     """Start a server and shake hands. `change` may alter the capabilities of the profile."""
     client = make_test_lsp_client()
     for scope, values in (configuration or {}).items():
         client.set_configuration(values, scope_uri=scope)
-    await client.start_io(*command, env=environment(), cwd=str(ROOT))
+    await client.start_io(*command, env=environment(), cwd=str(cwd))
     capabilities = client_capabilities(profile)
     if change is not None:
         change(capabilities)

@@ -1,4 +1,4 @@
-"""The language server: `python -m gradguard server`."""
+"""The language server: `gradguard server`."""
 
 from __future__ import annotations
 

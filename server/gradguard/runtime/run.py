@@ -126,7 +126,7 @@ def _script(path: str, arguments: list[str]) -> Callable[[], None]:
 
     def start() -> None:
         sys.argv = [path, *arguments]
-        sys.path[0] = os.path.dirname(full)
+        _search_first(os.path.dirname(full))
         main_module = types.ModuleType("__main__")
         main_module.__dict__.update(__file__=full, __builtins__=__builtins__)
         sys.modules["__main__"] = main_module
@@ -138,10 +138,21 @@ def _script(path: str, arguments: list[str]) -> Callable[[], None]:
 def _module(name: str, arguments: list[str]) -> Callable[[], None]:
     def start() -> None:
         sys.argv = [name, *arguments]
-        sys.path[0] = os.getcwd()
+        _search_first(os.getcwd())
         runpy.run_module(name, run_name="__main__", alter_sys=True)
 
     return start
+
+
+def _search_first(folder: str) -> None:
+    """Python looks for modules of a program beside it, first of all; not beside the command that started it."""
+    command = getattr(sys.modules["__main__"], "__file__", None)
+    if command and sys.path[:1] in (
+        [os.path.dirname(os.path.abspath(command))],
+        [os.path.dirname(os.path.realpath(command))],
+    ):
+        del sys.path[0]
+    sys.path.insert(0, folder)
 
 
 def _watched(session: Session, start: Callable[[], None], script: str, reported: Callable[[], object]) -> int:
@@ -149,8 +160,6 @@ def _watched(session: Session, start: Callable[[], None], script: str, reported:
 
     `reported` is called if the program ends its process itself.
     """
-    if not sys.path:
-        sys.path.append("")
     session.start(sys._getframe())
     error: BaseException | None = None
     leave = os._exit

@@ -15,6 +15,18 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+_START = """\
+import sys
+sys.path[:] = [each for each in sys.path if each]
+sys.path.append(sys.argv.pop())
+import runpy
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""Runs a file. Modules are searched for neither beside it nor in the current folder, which is the user's. This package
+is there for a program that imports it.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -57,10 +69,10 @@ def verify(task: Task, timeout: float) -> Comparison:
     with tempfile.TemporaryDirectory(prefix="gradguard-verify-") as folder:
         given, answer = Path(folder, "task.json"), Path(folder, "answer.json")
         given.write_text(json.dumps(asdict(task)), "utf-8")
-        command = [sys.executable, "-m", "gradguard.runtime.verify_child", str(given), str(answer)]
+        child = str(Path(__file__).with_name("verify_child.py"))
         here = str(Path(__file__).resolve().parents[2])
-        path = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
-        environment = {**os.environ, "PYTHONPATH": path, "KINETO_LOG_LEVEL": "6"}
+        command = [sys.executable, "-c", _START, child, str(given), str(answer), here]
+        environment = {**os.environ, "PYTHONPATH": _path(), "KINETO_LOG_LEVEL": "6"}
         try:
             done = subprocess.run(
                 command,
@@ -77,6 +89,12 @@ def verify(task: Task, timeout: float) -> Comparison:
             words = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
             return Comparison(trouble=f"the process ended without an answer: {' '.join(words)}")
         return read_comparison(json.loads(answer.read_text("utf-8")))
+
+
+def _path() -> str:
+    """What is searched here, for a process that starts in another folder; its own folder is not meant."""
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return os.pathsep.join(os.path.abspath(each) for each in given if each)
 
 
 def read_comparison(found: Mapping[str, Any]) -> Comparison:
