@@ -1,22 +1,28 @@
-"""Run jobs in this process or in several, and hand the results back in the order of the jobs."""
+"""Run jobs in this process or in several, and hand the results back in the order of the jobs.
+
+A worker process that ends before its time costs its file alone: what others found is kept, the file is tried once more
+when nothing else runs, and then named.
+"""
 
 from __future__ import annotations
 
-import gc
 import os
-import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING
 
-from gradguard.cli.refused import Refused
-from gradguard.cli.worker import COLLECT_AFTER, Checked, Checker, Job, collecting_rarely
+from gradguard.cli.result import Trouble
+from gradguard.cli.worker import Checked, Checker, Job, collecting_rarely
+
+if TYPE_CHECKING:
+    from gradguard.cli.process import Ended
 
 FEW = 16
 """Up to so many files, starting other processes costs more than it gains."""
-
-
-class WorkerDied(Refused):
-    """A worker process ended before its work was done."""
+MOST = 60
+"""Windows waits for no more than 63 things at once."""
 
 
 def default_jobs() -> int:
@@ -27,44 +33,87 @@ def default_jobs() -> int:
 
 
 def run(jobs: Sequence[Job], make: Callable[[], Checker], processes: int) -> Iterator[Checked]:
-    """Check all jobs; results come in the order of the jobs. Raises WorkerDied."""
-    processes = min(processes, max(1, len(jobs) // 2))
+    """Check all jobs; results come in the order of the jobs. Who stops asking ends all processes at once."""
+    processes = min(processes, max(1, len(jobs) // 2), MOST)
     if processes <= 1:
-        checker = make()
-        with collecting_rarely():
-            for job in jobs:
-                yield checker.check(job)
+        yield from _here(jobs, make)
         return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
+    early: dict[int, Checked] = {}
+    at = 0
+    with closing(_spread(jobs, make, processes)) as found:
+        for index, checked in found:
+            early[index] = checked
+            while at in early:
+                yield early.pop(at)
+                at += 1
 
-    # Forked workers start at once and share what is loaded; no thread runs yet, so forking is safe.
-    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+
+def _here(jobs: Iterable[Job], make: Callable[[], Checker]) -> Iterator[Checked]:
+    checker = make()
+    with collecting_rarely():
+        for job in jobs:
+            yield checker.check(job)
+
+
+def _spread(
+    jobs: Sequence[Job], make: Callable[[], Checker], processes: int
+) -> Generator[tuple[int, Checked], None, None]:
+    """Each index with its result, as they come."""
+    from multiprocessing.connection import wait
+
+    from gradguard.cli.process import Ended, WorkerProcess
+
     # Neighbours import the same modules, so a worker takes a few in a row; few enough that none ends late.
     chunk = max(1, min(16, len(jobs) // (processes * 8)))
-    executor = ProcessPoolExecutor(processes, context, _start, (make,))
+    left = deque(range(len(jobs)))
+    lost: dict[int, Ended] = {}
+    crew: list[WorkerProcess] = []
+
+    def hire(count: int) -> None:
+        # Where the system gives no more processes, those there are do the work, and without any this one.
+        with suppress(OSError):
+            for _ in range(count):
+                crew.append(WorkerProcess(jobs, make))
+
     try:
-        yield from executor.map(_work, jobs, chunksize=chunk)
-    except BrokenProcessPool:
-        raise WorkerDied(
-            "a worker process was ended from outside, perhaps for want of memory; try --jobs 1"
-        ) from None
+        hire(processes)
+        while crew and (left or any(worker.given for worker in crew)):
+            heard = wait([worker.connection for worker in crew])
+            for worker in [each for each in crew if each.connection in heard]:
+                try:
+                    yield from worker.answers()
+                except Ended as how:
+                    crew.remove(worker)
+                    if worker.given:
+                        lost[worker.given.popleft()] = how
+                        left.extendleft(reversed(worker.given))
+                    # In the place of one that never came to its work, none would.
+                    if worker.ready and left:
+                        hire(1)
+            for worker in crew:
+                if left and worker.ready and not worker.given:
+                    worker.give([left.popleft() for _ in range(min(chunk, len(left)))])
     finally:
-        executor.shutdown(wait=True, cancel_futures=True)
+        for worker in crew:
+            worker.close()
+    yield from zip(left, _here((jobs[index] for index in left), make))
+    for index, ended in lost.items():
+        yield index, _again(jobs[index], make, ended)
 
 
-_checker: Checker | None = None
+def _again(job: Job, make: Callable[[], Checker], how: Ended) -> Checked:
+    """Try a job once more, at which a worker process ended; nothing else runs now."""
+    from gradguard.cli.process import Ended, WorkerProcess
 
-
-def _start(make: Callable[[], Checker]) -> None:
-    global _checker
-    # The parent answers an interrupt for all.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.set_threshold(*COLLECT_AFTER)
-    _checker = make()
-
-
-def _work(job: Job) -> Checked:
-    assert _checker is not None
-    return _checker.check(job)
+    said = f"{how} and was given up"
+    if not how.for_good:
+        said = f"{how}, and no second one could be started"
+        with suppress(OSError), closing(WorkerProcess([job], make)) as worker:
+            worker.give([0])
+            try:
+                while True:
+                    for _, checked in worker.answers():
+                        return checked
+            except Ended as second:
+                said = f"{second}, also when nothing else ran"
+    return Checked(job.path, troubles=(Trouble(job.path, f"{said}; `exclude` leaves the file out"),))
