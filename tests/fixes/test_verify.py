@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+import gradguard
 from gradguard.cli.main import main
 from gradguard.runtime.verify import Comparison, Task, read_comparison
+from tests.cli.processes import alive, eventually
 from tests.oracle import shared_pool
 
 FUNCTIONS = """\
@@ -76,6 +81,19 @@ def wrong(x):
 def slow(x):
     x += 1
     time.sleep(60)
+    return x
+
+
+# gradguard: inputs x=randn(3)
+def forks(x):
+    x += 1
+    import os, pathlib
+    number = os.fork()
+    if not number:
+        time.sleep(3600)
+    pathlib.Path("forked").write_text(str(number))
+    while pathlib.Path("wait").exists():
+        pass
     return x
 
 
@@ -172,3 +190,36 @@ def test_a_process_of_its_own(folder: Path, capsys: pytest.CaptureFixture[str]) 
 def test_a_time_limit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "file.py::slow", "--timeout", "2"]) == 2
     assert "stopped after 2 s" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.parametrize("when", ["while it starts", "while it runs"])
+def test_a_killed_command_leaves_no_program_behind(folder: Path, when: str) -> None:
+    (folder / "wait").touch()
+    command = subprocess.Popen(
+        [sys.executable, "-m", "gradguard", "verify", "file.py::forks"],
+        env={**os.environ, "PYTHONPATH": str(Path(gradguard.__file__).parents[1])},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert eventually(lambda: bool(alive(parent=command.pid)))
+        (leader,) = alive(parent=command.pid)
+        assert when != "while it runs" or eventually(lambda: bool(read(folder / "forked")))
+    finally:
+        command.kill()
+        command.wait()
+    assert eventually(lambda: not alive(session=leader))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_what_the_program_leaves_running_ends_and_is_not_waited_for(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", "file.py::forks", "--timeout", "600"]) == 1
+    assert "x is overwritten" in capsys.readouterr().out
+    assert eventually(lambda: int(read(folder / "forked")) not in alive())
+
+
+def read(path: Path) -> str:
+    return path.read_text() if path.exists() else ""

@@ -21,10 +21,12 @@ sys.path[:] = [each for each in sys.path if each]
 sys.path.append(sys.argv.pop())
 import runpy
 del sys.argv[0]
+runpy.run_path(sys.argv.pop())["end_with_stdin"]()
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 """Runs a file. Modules are searched for neither beside it nor in the current folder, which is the user's. This package
-is there for a program that imports it.
+is there for a program that imports it. That the process ends when its stdin does is seen to before torch is imported,
+which takes long.
 """
 
 
@@ -66,28 +68,35 @@ class Comparison:
 
 def verify(task: Task, timeout: float) -> Comparison:
     """Run both versions; `timeout` in seconds, for both together with torch's import."""
-    with tempfile.TemporaryDirectory(prefix="gradguard-verify-") as folder:
-        given, answer = Path(folder, "task.json"), Path(folder, "answer.json")
+    with tempfile.TemporaryDirectory(prefix="gradguard-verify-", ignore_cleanup_errors=True) as folder:
+        given, answer, words = Path(folder, "task.json"), Path(folder, "answer.json"), Path(folder, "words")
         given.write_text(json.dumps(asdict(task)), "utf-8")
-        child = str(Path(__file__).with_name("verify_child.py"))
+        child, lifeline = (str(Path(__file__).with_name(name)) for name in ("verify_child.py", "lifeline.py"))
         here = str(Path(__file__).resolve().parents[2])
-        command = [sys.executable, "-c", _START, child, str(given), str(answer), here]
-        environment = {**os.environ, "PYTHONPATH": _path(), "KINETO_LOG_LEVEL": "6"}
-        try:
-            done = subprocess.run(
+        command = [sys.executable, "-c", _START, child, str(given), str(answer), lifeline, here]
+        # Into a file and not through a pipe, at whose other end the program's own children may sit for ever.
+        with words.open("wb") as said:
+            process = subprocess.Popen(
                 command,
-                env=environment,
+                env={**os.environ, "PYTHONPATH": _path(), "KINETO_LOG_LEVEL": "6"},
                 cwd=str(Path(task.path).resolve().parent),
-                timeout=timeout,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                check=False,
+                stdin=subprocess.PIPE,  # nobody writes there: it ends when this process does
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
             )
+        assert process.stdin is not None
+        try:
+            process.wait(timeout)
         except subprocess.TimeoutExpired:
             return Comparison(trouble=f"stopped after {timeout:g} s")
+        finally:
+            # With it ends the program, and whatever that has started.
+            process.stdin.close()
+            process.wait()
         if not answer.exists():
-            words = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-            return Comparison(trouble=f"the process ended without an answer: {' '.join(words)}")
+            last = words.read_text("utf-8", "replace").strip().splitlines()[-1:]
+            return Comparison(trouble=f"the process ended without an answer: {' '.join(last)}")
         return read_comparison(json.loads(answer.read_text("utf-8")))
 
 

@@ -38,7 +38,9 @@ class Unusable(Exception):
 def main(given: str, answer: str) -> None:
     """Read a task, write what was found."""
     found = compare(json.loads(Path(given).read_text("utf-8")))
-    Path(answer).write_text(json.dumps(found), "utf-8")
+    part = Path(f"{answer}.part")
+    part.write_text(json.dumps(found), "utf-8")
+    part.replace(answer)
 
 
 def compare(task: dict[str, Any]) -> dict[str, Any]:
