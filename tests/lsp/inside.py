@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from gradguard.ide.analysis import Analyser
 from gradguard.lsp.server import Server
 from tests.lsp.toy_server import toy
 
@@ -70,9 +71,9 @@ class Steps:
 class Inside:
     """The server and what it sent. Everything runs on the loop of the caller."""
 
-    def __init__(self, steps: Steps | None = None) -> None:
+    def __init__(self, steps: Steps | None = None, analyser: Analyser = toy) -> None:
         self.steps = steps or Steps()
-        self.server = Server(toy)
+        self.server = Server(analyser)
         self.server._ended = asyncio.Event()
         self.server.protocol.set_writer(self)
         self.sent: list[dict[str, Any]] = []
