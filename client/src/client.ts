@@ -20,11 +20,13 @@ export type Say = (message: string, buttons: readonly string[]) => Promise<strin
  * that a person can call are commands of this extension, and two registrations of one name are an error.
  */
 export class QuietClient extends LanguageClient {
-    constructor(serverOptions: ServerOptions, clientOptions: LanguageClientOptions, say: Say) {
+    constructor(serverOptions: ServerOptions, clientOptions: LanguageClientOptions, say: Say, warn: Say) {
         super('gradguard', 'gradguard', serverOptions, clientOptions);
         this.onNotification(ShowMessageNotification.type, async ({ type, message }) => {
-            if (type === MessageType.Error || type === MessageType.Warning) {
+            if (type === MessageType.Error) {
                 await say(message, []);
+            } else if (type === MessageType.Warning) {
+                await warn(message, []);
             } else {
                 this.info(message);
             }

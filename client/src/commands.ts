@@ -122,10 +122,12 @@ async function fixDocument(document: vscode.TextDocument): Promise<boolean> {
 async function checkWorkspace(parts: Parts): Promise<void> {
     const result = await vscode.window.withProgress(
         { location: vscode.ProgressLocation.Window, title: vscode.l10n.t('gradguard: checking the workspace') },
-        () => parts.server.call<{ files?: number; findings?: number } | null>('gradguard.server.checkWorkspace'),
+        () => parts.server.call<{ files?: number; findings?: number; unread?: number } | null>('gradguard.server.checkWorkspace'),
     );
     if (typeof result?.findings === 'number') {
-        vscode.window.setStatusBarMessage(vscode.l10n.t('gradguard: {0} findings in {1} files', result.findings, result.files ?? 0), 10_000);
+        const found = vscode.l10n.t('gradguard: {0} findings in {1} files', result.findings, result.files ?? 0);
+        const unread = result.unread === undefined ? '' : vscode.l10n.t(', {0} not read (see the log)', result.unread);
+        vscode.window.setStatusBarMessage(found + unread, 10_000);
     }
     await vscode.commands.executeCommand('workbench.actions.view.problems');
 }

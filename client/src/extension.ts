@@ -2,7 +2,7 @@ import * as vscode from 'vscode';
 import { commands } from './commands';
 import { keysOfServer, needsNewServer } from './configuration';
 import { Interpreters } from './interpreters';
-import { OnePopup } from './onePopup';
+import { Popups } from './popups';
 import { Pages } from './pages';
 import { onDidChangeInterpreter } from './pythonExtension';
 import { Server } from './server';
@@ -17,12 +17,18 @@ export function activate(context: vscode.ExtensionContext): void {
     const status = new Status();
     const pages = new Pages();
     const interpreters = new Interpreters(log);
-    const popup = new OnePopup(
+    const faults = new Popups(
         async (message, buttons) => vscode.window.showErrorMessage(message, ...buttons),
         message => log.error(message),
+        1,
+    );
+    const warnings = new Popups(
+        async (message, buttons) => vscode.window.showWarningMessage(message, ...buttons),
+        message => log.warn(message),
+        5,
     );
     const home = context.extensionPath;
-    const running = new Server(home, keysOfServer(manifest), log, status, popup, interpreters);
+    const running = new Server(home, keysOfServer(manifest), log, status, { faults, warnings }, interpreters);
     server = running;
     log.info(`gradguard ${version} in ${vscode.env.appName} ${vscode.version}`);
     context.subscriptions.push(

@@ -15,7 +15,7 @@ import { Choice, commandOf, Interpreter } from './interpreter';
 import { Interpreters, mainFolder } from './interpreters';
 import { Launch, launch, launchGiven } from './launch';
 import { OneAtATime } from './oneAtATime';
-import type { OnePopup } from './onePopup';
+import type { Popups } from './popups';
 import type { Status } from './status';
 
 const SELECTOR = [
@@ -51,7 +51,7 @@ export class Server implements vscode.Disposable {
         private readonly keys: readonly string[],
         private readonly log: vscode.LogOutputChannel,
         private readonly status: Status,
-        private readonly popup: OnePopup,
+        private readonly popups: { readonly faults: Popups; readonly warnings: Popups },
         private readonly interpreters: Interpreters,
     ) {}
 
@@ -128,7 +128,12 @@ export class Server implements vscode.Disposable {
             options: { env: { ...process.env, ...launched.env } },
             transport: TransportKind.stdio,
         };
-        const client = new QuietClient(serverOptions, this.clientOptions(() => this.ended(client)), (message, buttons) => this.say(message, buttons));
+        const client = new QuietClient(
+            serverOptions,
+            this.clientOptions(() => this.ended(client)),
+            (message, buttons) => this.say(this.popups.faults, message, buttons),
+            (message, buttons) => this.say(this.popups.warnings, message, buttons),
+        );
         this.client = client;
         const began = Date.now();
         try {
@@ -205,7 +210,7 @@ export class Server implements vscode.Disposable {
         if (delay === undefined) {
             const message = vscode.l10n.t('The gradguard server ended several times and was not started again.');
             this.status.failed(message);
-            void this.popup.say(message, {
+            void this.popups.faults.say(message, {
                 [vscode.l10n.t('Restart')]: () => this.restart('asked for in the message'),
                 [vscode.l10n.t('Show Log')]: () => this.log.show(),
             });
@@ -220,19 +225,19 @@ export class Server implements vscode.Disposable {
     private async noPython(): Promise<void> {
         const message = vscode.l10n.t('gradguard needs Python 3.10 or newer and found none.');
         this.status.failed(message);
-        void this.popup.say(message, {
+        void this.popups.faults.say(message, {
             [vscode.l10n.t('Choose Python')]: () => vscode.commands.executeCommand('workbench.action.openSettings', 'gradguard.interpreter'),
             [vscode.l10n.t('Show Log')]: () => this.log.show(),
         });
     }
 
-    private async say(message: string, buttons: readonly string[]): Promise<string | undefined> {
+    private async say(popups: Popups, message: string, buttons: readonly string[]): Promise<string | undefined> {
         let chosen: string | undefined;
         const choose = (button: string) => (): void => {
             chosen = button;
         };
         const showLog = vscode.l10n.t('Show Log');
-        await this.popup.say(message, {
+        await popups.say(message, {
             ...Object.fromEntries(buttons.map(button => [button, choose(button)])),
             ...(buttons.length === 0 ? { [showLog]: () => this.log.show() } : {}),
         });

@@ -29,9 +29,9 @@ def register(server: Server) -> None:
     """Add the commands."""
 
     @server.command(f"{PREFIX}info")
-    def info(*_: Any) -> dict[str, Any]:
+    async def info(*_: Any) -> dict[str, Any]:
         paths = server.session.configuration.folders or [""]
-        version = server.session.configuration.of(os.path.join(paths[0], "x.py")).settings.torch
+        version = (await server.session.lookout.settings(os.path.join(paths[0], "x.py"))).settings.torch
         return {
             "version": __version__,
             "python": platform.python_version(),
@@ -42,12 +42,12 @@ def register(server: Server) -> None:
         }
 
     @server.command(f"{PREFIX}debugInformation")
-    def debug_information(*arguments: Any) -> str:
-        return debug_text(server, _uri(arguments))
+    async def debug_information(*arguments: Any) -> str:
+        return await debug_text(server, _uri(arguments))
 
     @server.command("gradguard.showDebugInformation")
-    def show_debug_information(*arguments: Any) -> str:
-        text = debug_text(server, _uri(arguments))
+    async def show_debug_information(*arguments: Any) -> str:
+        text = await debug_text(server, _uri(arguments))
         server.window_log_message(lsp.LogMessageParams(type=lsp.MessageType.Info, message=text))
         return text
 
@@ -86,16 +86,17 @@ def register(server: Server) -> None:
 
     @server.command(f"{PREFIX}checkWorkspace")
     async def check_workspace(*_: Any) -> dict[str, int]:
-        files, findings = await server.scanner.run()
+        found = await server.scanner.run()
         server.publisher.again()
-        return {"files": files, "findings": findings}
+        unread = {"unread": found.unread} if found.unread else {}
+        return {"files": found.files, "findings": found.findings, **unread}
 
 
-def debug_text(server: Server, uri: str | None) -> str:
+async def debug_text(server: Server, uri: str | None) -> str:
     """Versions, the torch table, and the settings in force for a document with where each came from."""
     session = server.session
     path = path_of(uri) if uri else ""
-    force = session.configuration.of(path or (session.configuration.folders or [""])[0])
+    force = await session.lookout.settings(path or (session.configuration.folders or [""])[0])
     settings = force.settings
     rows = table.load(None if settings.torch == "auto" else settings.torch)
     lines = [
@@ -111,7 +112,7 @@ def debug_text(server: Server, uri: str | None) -> str:
         f"settings for {path or 'no document'}:",
     ]
     lines += [f"  {key} = {value}  ({origin})" for key, value, origin in configuration.describe(force)]
-    problems = [str(each) for each in session.configuration.problems.values()]
+    problems = [str(each) for found in session.configuration.problems.values() for each in found]
     if problems:
         lines += ["", "problems:", *(f"  {each}" for each in problems)]
     program = session.program(uri) if uri else None

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gradguard.check.workspace import ReadingWorkspace
-from gradguard.source.decode import Undecodable, decode
+from gradguard.check.workspace import KEPT, ReadingWorkspace
+from gradguard.disk.links import Bounds
+from gradguard.disk.reading import Missing, Unreadable, read_file, unreadable
+from gradguard.lsp.reads import MOST, Hangs, Reads
 from gradguard.source.text import Source
 
-MAX_BYTES = 4_000_000
-KEPT = 4_000_000
-"""Characters of source text whose trees are kept."""
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class _Read:
 class Disk:
     """Parsed files of the disk and of buffers, kept while they do not change."""
 
-    def __init__(self) -> None:
+    def __init__(self, reads: Reads) -> None:
+        self.reads = reads
         self._files: OrderedDict[str, _Read] = OrderedDict()
         self._buffers: dict[str, Source] = {}
         self._size = 0
@@ -43,24 +45,39 @@ class Disk:
 
     def source(self, path: str) -> Source | None:
         """A file of the disk; None when it cannot be read as text."""
+        known = self._files.get(path)
         try:
-            stat = os.stat(path)
-        except (OSError, ValueError):
+            read = self.reads.call(path, lambda: self._look(path, known))
+        except Unreadable:
             self._drop(path)
             return None
-        stamp = (stat.st_mtime_ns, stat.st_size)
-        known = self._files.get(path)
-        if known is not None and known.stamp == stamp:
+        if known is not None and read.stamp == known.stamp:
             self._files.move_to_end(path)
             return known.source
         self._drop(path)
-        text = read_text(path) if stat.st_size <= MAX_BYTES else None
-        source = None if text is None else Source(path, text)
-        self._files[path] = _Read(stamp, source)
-        self._size += len(text or "")
+        self._files[path] = read
+        self._size += len(read.source.text) if read.source else 0
         while self._size > KEPT and len(self._files) > 1:
             self._drop(next(iter(self._files)))
-        return source
+        return read.source
+
+    def _look(self, path: str, known: _Read | None) -> _Read:
+        """The file as it is, without its text where it is known. Raises Unreadable for one that is not there."""
+        self.reads.touch(path)
+        try:
+            stat = os.stat(path)
+        except OSError as error:
+            raise unreadable(error) from None
+        except ValueError as error:  # a name with a null character
+            raise Missing(str(error)) from None
+        stamp = (stat.st_mtime_ns, stat.st_size)
+        if known is not None and stamp == known.stamp:
+            return known
+        try:
+            return _Read(stamp, Source(path, read_file(path).text))
+        except Unreadable as error:
+            log.warning("not read: %s: %s", path, error)
+            return _Read(stamp, None)
 
     def _drop(self, path: str) -> None:
         known = self._files.pop(path, None)
@@ -72,18 +89,30 @@ class View:
     """The workspace for one analysis (`check.workspace.Workspace`); notes which files it looked at.
 
     buffers: texts of open documents by path, of which each is looked up once: typing goes on meanwhile.
+    roots: folders in which absolute imports are looked up. within: those in which a file must lie that is not open.
     """
 
-    def __init__(self, disk: Disk, buffers: Mapping[str, str], roots: Sequence[str]) -> None:
+    def __init__(
+        self, disk: Disk, buffers: Mapping[str, str], roots: Sequence[str], within: Sequence[str] = ()
+    ) -> None:
         self._disk = disk
         self._buffers = buffers
         self._texts: dict[str, str | None] = {}
+        self._within = within
+        self._bounds: Bounds | None = None
         self._finder = ReadingWorkspace(self._exists, lambda path: None, roots)
         self.seen: dict[str, str | None] = {}
 
     def resolve(self, module: str, level: int, from_path: str) -> str | None:
         """Path of the file that an import leads to."""
-        return self._finder.resolve(module, level, from_path)
+        for _ in range(MOST):
+            try:
+                return self._disk.reads.call(
+                    from_path, lambda: self._finder.resolve(module, level, from_path)
+                )
+            except Hangs:  # known by now, and passed over
+                continue
+        return None
 
     def source(self, path: str) -> Source | None:
         """The file at a path."""
@@ -93,18 +122,17 @@ class View:
         return source
 
     def _exists(self, path: str) -> bool:
-        return self._buffer(path) is not None or os.path.isfile(path)
+        if self._buffer(path) is not None:
+            return True
+        try:
+            self._disk.reads.touch(path)
+        except Hangs:
+            return False
+        if self._bounds is None:
+            self._bounds = Bounds(self._within)
+        return os.path.isfile(path) and self._bounds.holds(path)
 
     def _buffer(self, path: str) -> str | None:
         if path not in self._texts:
             self._texts[path] = self._buffers.get(path)
         return self._texts[path]
-
-
-def read_text(path: str) -> str | None:
-    """Text of a file; None when it cannot be had."""
-    try:
-        with open(path, "rb") as file:
-            return decode(file.read())
-    except (OSError, ValueError, Undecodable):
-        return None

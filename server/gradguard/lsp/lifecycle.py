@@ -69,11 +69,10 @@ def register(server: Server) -> None:
     @feature(lsp.INITIALIZED)
     async def initialized(params: lsp.InitializedParams) -> None:
         session = server.session
-        session.observed.load(session.configuration.folders)
+        session.lookout.runs()
         server.keep(asyncio.ensure_future(_register_dynamically(server)))
         await _ask_configuration(server)
         session.configured()
-        _tell_problems(server)
         server.ready()
 
     @feature(lsp.TEXT_DOCUMENT_DID_SAVE)
@@ -93,7 +92,6 @@ def register(server: Server) -> None:
         elif params.settings is not None:
             changed = session.configuration.editor(params.settings)
         if changed:
-            _tell_problems(server)
             server.settings_changed()
 
     @feature(lsp.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
@@ -103,8 +101,7 @@ def register(server: Server) -> None:
         new = [_clean(path_of(each.uri)) for each in params.event.added]
         kept = [each for each in session.configuration.folders if each not in gone]
         session.configuration.folders = [*kept, *(each for each in new if each not in kept)]
-        session.configuration.forget()
-        session.observed.load(session.configuration.folders)
+        session.lookout.runs()
         await _ask_configuration(server)
         server.settings_changed()
 
@@ -115,15 +112,10 @@ def register(server: Server) -> None:
         names = {os.path.basename(path) for path in paths}
         if PYPROJECT in names:
             session.configuration.forget()
-            for program in session.programs:
-                session.configuration.of(program.snapshot.path)
-            _tell_problems(server)
             server.settings_changed()
             return
-        if any(path.endswith(LAST_RUN) for path in paths) and session.observed.load(
-            session.configuration.folders
-        ):
-            session.refresh()
+        if any(path.endswith(LAST_RUN) for path in paths):
+            session.lookout.runs()
         opened = session.documents.texts
         touched = {path for path in paths if path.endswith(".py") and path not in opened}
         appeared = any(
@@ -138,6 +130,7 @@ def register(server: Server) -> None:
     @feature(lsp.SHUTDOWN)
     def shutdown(params: None) -> None:
         server.session.stop()
+        server.scanner.stop()
 
 
 def _take_options(server: Server, options: dict[str, Any]) -> None:
@@ -193,11 +186,6 @@ async def _ask_configuration(server: Server) -> bool:
     if changed:
         session.refresh()
     return changed
-
-
-def _tell_problems(server: Server) -> None:
-    for problem in server.session.configuration.problems.values():
-        log.warning("%s", problem)
 
 
 async def _watch_parent(server: Server, process: int) -> None:

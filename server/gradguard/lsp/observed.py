@@ -7,55 +7,83 @@ import json
 import logging
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
-from gradguard.disk.reading import Missing, Unreadable, read_utf8
+from gradguard.disk.reading import Missing, Unreadable
 from gradguard.findings import Certainty, Finding, Related, Severity, Span
+from gradguard.lsp.reads import Hangs, Reads
 
 log = logging.getLogger(__name__)
 
 NAME = os.path.join(".gradguard", "last-run.json")
 MAX_BYTES = 16_000_000
+SHOWN = 1000
+"""Findings of one file that are shown."""
+RELATED = 50
+"""Related places of one finding that are."""
 MOST = 1_000_000_000
 """Above every line and column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """What runs left: findings by file, and what the files' texts hashed to."""
+
+    findings: dict[str, list[Finding]] = field(default_factory=dict)
+    hashes: dict[str, str] = field(default_factory=dict)
+
+
+def read_runs(folders: Iterable[str], reads: Reads) -> Runs:
+    """Read the last run of each folder."""
+    runs = Runs()
+    for folder in folders:
+        data = _read(os.path.join(folder, NAME), reads)
+        if data is None:
+            continue
+        runs.hashes.update(_hashes(data, folder))
+        found = data.get("findings")
+        odd = more = 0
+        for entry in found if isinstance(found, list) else ():
+            finding = _finding(entry, folder)
+            here = runs.findings.setdefault(finding.path, []) if finding else []
+            if finding is None:
+                odd += 1
+            elif len(here) == SHOWN:
+                more += 1
+            else:
+                here.append(finding)
+        if odd or more:
+            log.warning(
+                "the last run of %s: %d findings cannot be understood, and %d are too many for their file",
+                folder, odd, more,
+            )  # fmt: skip
+    return runs
 
 
 class Observed:
     """Observed findings by file. Those of a file that changed since the run are not shown: their lines moved."""
 
     def __init__(self) -> None:
-        self._by_path: dict[str, list[Finding]] = {}
-        self._hashes: dict[str, str] = {}
+        self._runs = Runs()
         self._checked: dict[str, tuple[str, bool]] = {}
 
-    def load(self, folders: Iterable[str]) -> bool:
-        """Read the last run of each folder. Whether anything changed."""
-        by_path: dict[str, list[Finding]] = {}
-        hashes: dict[str, str] = {}
-        for folder in folders:
-            data = _read(os.path.join(folder, NAME))
-            if data is None:
-                continue
-            for path, digest in _hashes(data, folder).items():
-                hashes[path] = digest
-            found = data.get("findings")
-            for entry in found if isinstance(found, list) else ():
-                finding = _finding(entry, folder)
-                if finding is not None:
-                    by_path.setdefault(finding.path, []).append(finding)
-        changed = by_path != self._by_path or hashes != self._hashes
-        self._by_path, self._hashes = by_path, hashes
+    def take(self, runs: Runs) -> bool:
+        """Show these runs from now on. Whether anything changed."""
+        changed = runs != self._runs
+        self._runs = runs
         self._checked.clear()
         return changed
 
     def findings(self, path: str, text: str) -> Iterable[Finding]:
         """What was observed in a file, if its text is the one that ran."""
-        found = self._by_path.get(path)
+        found = self._runs.findings.get(path)
         if not found:
             return ()
         checked = self._checked.get(path)
         if checked is None or checked[0] != text:
-            wanted = self._hashes.get(path)
+            wanted = self._runs.hashes.get(path)
             same = (
                 wanted is not None
                 and wanted == hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -64,10 +92,10 @@ class Observed:
         return found if checked[1] else ()
 
 
-def _read(path: str) -> dict[str, Any] | None:
+def _read(path: str, reads: Reads) -> dict[str, Any] | None:
     try:
-        data = json.loads(read_utf8(path, MAX_BYTES))
-    except Missing:
+        data = json.loads(reads.utf8(path, MAX_BYTES))
+    except (Missing, Hangs):  # who hangs is told by itself
         return None
     except (Unreadable, ValueError, RecursionError) as error:
         log.warning("%s cannot be read: %s", path, error)
@@ -90,7 +118,7 @@ def _finding(entry: Any, folder: str) -> Finding | None:
     try:
         related = tuple(
             Related(_path(each, folder), _span(each), str(each["message"]))
-            for each in entry.get("related") or ()
+            for each in islice(entry.get("related") or (), RELATED)
         )
         return Finding(
             _path(entry, folder),
@@ -103,7 +131,6 @@ def _finding(entry: Any, folder: str) -> Finding | None:
             related,
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        log.warning("a finding of the last run cannot be understood: %.200r", entry)
         return None
 
 

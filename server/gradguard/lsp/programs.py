@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gradguard.ide.analysis import Analysis
-from gradguard.lsp.configuration import InForce
+from gradguard.lsp.loading import InForce
 from gradguard.lsp.snapshot import Snapshot
+from gradguard.lsp.worker import Urgency
 
 
 @dataclass(slots=True)
@@ -35,6 +36,8 @@ class Program:
     """URIs of documents for which findings were shown."""
     refreshed: bool = False
     """Analysed anew for a reason that the client does not see: other files, settings."""
+    urgency: Urgency = Urgency.BACKGROUND
+    """Of the job that waits for its settings."""
     stale: bool = False
     """To be analysed anew for such a reason, which has not begun."""
 

@@ -4,31 +4,43 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from lsprotocol import types as lsp
 
+from gradguard.disk.reading import Missing, Unreadable
 from gradguard.findings import Finding
 from gradguard.ide.analysis import analysis
-from gradguard.lsp.configuration import source_roots
 from gradguard.lsp.diagnostics import diagnostics
 from gradguard.lsp.documents import document, uri_of
-from gradguard.lsp.files import View, read_text
+from gradguard.lsp.loading import InForce
 from gradguard.lsp.snapshot import of_document
-from gradguard.lsp.worker import Urgency
+from gradguard.lsp.walk import MAX_FILES, Walk, walk
+from gradguard.lsp.worker import Urgency, Worker
 from gradguard.source.text import Source
 
 if TYPE_CHECKING:
     from gradguard.lsp.server import Server
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
-MAX_FILES = 20_000
-SKIPPED_FOLDERS = frozenset(
-    (".git", ".hg", ".venv", "venv", "node_modules", "__pycache__", "site-packages", ".tox")
-)
+GATE = "torch"
+NAMED = 100
+"""Files that were not read which are named in the log; the others are counted."""
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a scan came to: files looked at, findings in them (open ones included), files and folders not read."""
+
+    files: int = 0
+    findings: int = 0
+    unread: int = 0
 
 
 class Scanner:
@@ -36,7 +48,8 @@ class Scanner:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._task: asyncio.Task[tuple[int, int]] | None = None
+        self._task: asyncio.Task[Summary] | None = None
+        self._thread: Worker | None = None
         self._found: dict[str, int] = {}
         """Findings by URI of the files that were scanned."""
         self._cancelled: set[str | int] = set()
@@ -46,8 +59,8 @@ class Scanner:
         if self._task is not None and not self._task.done():
             self._cancelled.add(token)
 
-    async def run(self) -> tuple[int, int]:
-        """Scan the workspace: files looked at, findings in them (open ones included)."""
+    async def run(self) -> Summary:
+        """Scan the workspace."""
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._scan())
         return await asyncio.shield(self._task)
@@ -61,52 +74,57 @@ class Scanner:
 
     def changed(self, paths: set[str]) -> None:
         """Files changed on disk: scan those again that were scanned."""
-        if self._task is None:
-            return
-        for path in paths:
-            self._server.keep(asyncio.ensure_future(self._again(path)))
+        if self._task is not None and paths:
+            self._server.keep(asyncio.ensure_future(self._again(sorted(paths))))
 
-    async def _again(self, path: str) -> None:
-        uri = uri_of(path)
-        if uri in self._server.session.documents:
-            return
-        if not os.path.isfile(path):
-            self._found.pop(uri, None)
-            self._server.publisher.forget(uri)
-            return
-        await self._file(path)
+    def stop(self) -> None:
+        """Begin nothing further."""
+        if self._thread is not None:
+            self._thread.stop()
+
+    async def _again(self, paths: list[str]) -> None:
+        loader = self._server.session.configuration.loader
+        for path in paths:
+            force = await self._apart(partial(loader.of, path))
+            if force.excluded:
+                continue
+            try:
+                await self._file(path, force)
+            except Missing:
+                self._forget(path)
+            except Unreadable as error:
+                log.warning("not read: %s: %s", path, error)
+                self._forget(path)
         self._server.publisher.again()
 
-    async def _scan(self) -> tuple[int, int]:
+    async def _scan(self) -> Summary:
         session = self._server.session
-        loop = asyncio.get_running_loop()
-        paths = await loop.run_in_executor(None, _files, list(session.configuration.folders))
-        paths = [path for path in paths if not session.configuration.excluded(path)]
-        token = await self._begin(len(paths))
+        folders, loader = tuple(session.configuration.folders), session.configuration.loader
+        found = await self._apart(lambda: walk(folders, loader, session.lookout.reads))
+        session.configuration.heed(loader, found.problems)
+        token = await self._begin(len(found.files))
         done = findings = 0
         try:
-            for path in paths:
+            for path, force in found.files.items():
                 if token in self._cancelled:
                     break
-                findings += await self._file(path)
+                try:
+                    findings += await self._file(path, force)
+                except Unreadable as error:
+                    found.unread[path] = str(error)
+                    self._forget(path)
                 done += 1
-                if token is not None and (done % 20 == 0 or done == len(paths)):
-                    report = self._server.wording.text("scan-report", done=done, all=len(paths))
-                    self._server.work_done_progress.report(
-                        token,
-                        lsp.WorkDoneProgressReport(
-                            message=report, percentage=100 * done // len(paths), cancellable=True
-                        ),
-                    )
+                if token is not None and (done % 20 == 0 or done == len(found.files)):
+                    self._report(token, done, len(found.files))
         finally:
             if token is not None:
-                stopped = done < len(paths)
-                message = self._server.wording.text("scan-stopped") if stopped else None
-                self._server.work_done_progress.end(token, lsp.WorkDoneProgressEnd(message=message))
-                self._server.work_done_progress.tokens.pop(token, None)
-                self._cancelled.discard(token)
-        log.info("checked %d of %d files: %d findings", done, len(paths), findings)
-        return done, findings
+                self._end(token, done < len(found.files), len(found.unread))
+        self._log(found)
+        log.info(
+            "checked %d of %d files: %d findings, %d not read",
+            done, len(found.files), findings, len(found.unread),
+        )  # fmt: skip
+        return Summary(done, findings, len(found.unread))
 
     async def _begin(self, count: int) -> str | None:
         if not self._server.session.client.progress:
@@ -122,56 +140,86 @@ class Scanner:
         self._server.work_done_progress.begin(token, begin)
         return token
 
-    async def _file(self, path: str) -> int:
-        """Check one file and show what was found; the number of findings."""
-        server, session = self._server, self._server.session
-        uri = uri_of(path)
+    def _report(self, token: str, done: int, count: int) -> None:
+        report = self._server.wording.text("scan-report", done=done, all=count)
+        self._server.work_done_progress.report(
+            token,
+            lsp.WorkDoneProgressReport(message=report, percentage=100 * done // count, cancellable=True),
+        )
+
+    def _end(self, token: str, stopped: bool, unread: int) -> None:
+        wording = self._server.wording
+        parts = [wording.text("scan-stopped")] if stopped else []
+        parts += [wording.text("scan-unread", count=unread)] if unread else []
+        end = lsp.WorkDoneProgressEnd(message=", ".join(parts) or None)
+        self._server.work_done_progress.end(token, end)
+        self._server.work_done_progress.tokens.pop(token, None)
+        self._cancelled.discard(token)
+
+    def _log(self, found: Walk) -> None:
+        if found.more:
+            log.warning("more than %d files; the rest is left out", MAX_FILES)
+        for path, why in list(found.unread.items())[:NAMED]:
+            log.warning("not read: %s: %s", path, why)
+        if len(found.unread) > NAMED:
+            log.warning("not read: %d more", len(found.unread) - NAMED)
+
+    async def _file(self, path: str, force: InForce) -> int:
+        """Check one file and show what was found; the number of findings. Raises Unreadable."""
+        session = self._server.session
         for program in session.programs.at(path):
             return len(session.findings(program))
-        force = session.configuration.of(path)
-        buffers, roots = session.documents.texts, source_roots(force)
+        text = await self._apart(lambda: session.lookout.reads.text(path))
+        found: tuple[Finding, ...] = ()
+        if GATE in text and force.settings.enable:
+            found = await self._analysed(path, text, force)
+        if not session.programs.at(path):
+            self._show(path, text, found)
+        return len(found)
 
-        def work() -> tuple[tuple[Finding, ...], str]:
-            text = read_text(path)
-            if text is None or "torch" not in text:
-                return (), ""
-            view = View(session.disk, buffers, roots)
-            found = analysis(Source(path, text), force.settings, view, session.analyser)
+    async def _analysed(self, path: str, text: str, force: InForce) -> tuple[Finding, ...]:
+        session = self._server.session
+
+        def work() -> tuple[Finding, ...]:
+            found = analysis(Source(path, text), force.settings, session.view(force), session.analyser)
             if found.outcome.report.crash:
                 log.error("internal error while analysing %s\n%s", path, found.outcome.report.crash)
-            return found.findings, text
+            return found.findings
 
-        result: asyncio.Future[tuple[tuple[Finding, ...], str]] = asyncio.get_running_loop().create_future()
-        session.worker.submit(
-            f"scan:{uri}",
-            work,
-            lambda value: None if result.done() else result.set_result(value),
-            lambda error: None if result.done() else result.set_exception(error),
-            Urgency.BACKGROUND,
-        )
-        found, text = await result
-        if uri in session.documents:
-            return len(found)
+        return await _result(session.worker, work)
+
+    def _show(self, path: str, text: str, found: tuple[Finding, ...]) -> None:
+        server, uri = self._server, uri_of(path)
+        if not found:
+            self._forget(path)
+            return
         snapshot = of_document(document(lsp.TextDocumentItem(uri, "python", 0, text)), 0)
+        session = server.session
         items = diagnostics(
             found, snapshot, session.client, server.wording, server.publisher.elsewhere, session.encoding
         )
-        if found or uri in self._found:
-            self._found[uri] = len(found)
-            server.publisher.put(uri, tuple(items[uri]))
-        return len(found)
+        self._found[uri] = len(found)
+        server.publisher.put(uri, tuple(items[uri]))
+
+    def _forget(self, path: str) -> None:
+        uri = uri_of(path)
+        if self._found.pop(uri, None) is not None:
+            self._server.publisher.forget(uri)
+
+    async def _apart(self, work: Callable[[], T]) -> T:
+        """What work on the scanner's own thread gives: it may wait for a disk, and an edit never waits for it."""
+        if self._thread is None:
+            self._thread = Worker(asyncio.get_running_loop(), "gradguard-scanner", collects=False)
+        return await _result(self._thread, work)
 
 
-def _files(folders: list[str]) -> list[str]:
-    """Python files below folders, each once, in order."""
-    found: dict[str, None] = {}
-    for folder in folders:
-        for root, names, files in os.walk(folder):
-            names[:] = sorted(name for name in names if name not in SKIPPED_FOLDERS)
-            for file in sorted(files):
-                if file.endswith(".py"):
-                    found[os.path.join(root, file)] = None
-            if len(found) > MAX_FILES:
-                log.warning("more than %d files; the rest is left out", MAX_FILES)
-                return list(found)[:MAX_FILES]
-    return list(found)
+async def _result(worker: Worker, work: Callable[[], T]) -> T:
+    result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    worker.submit(
+        f"scan:{id(result)}",
+        work,
+        lambda value: None if result.done() else result.set_result(value),
+        lambda error: None if result.done() else result.set_exception(error),
+        Urgency.BACKGROUND,
+    )
+    return await result

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import gc
 import logging
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from gradguard import __version__
 from gradguard.ide.analysis import Analyser, analyse
 from gradguard.ide.wording import Wording
 from gradguard.lsp import commands, features, lifecycle, logs
+from gradguard.lsp.notices import Notices
 from gradguard.lsp.protocol import Protocol
 from gradguard.lsp.publish import Publisher
 from gradguard.lsp.scanner import Scanner
@@ -59,16 +59,18 @@ class Server(LanguageServer):
             analyser,
             answered=lambda program: self.publisher.answered(program),
             gone=lambda program: self.publisher.gone(program),
-            crashed=self.crashed,
+            crashed=lambda path, details: self.notices.crashed(path, details),
             trace=self.trace,
+            wrong=lambda where, problems: self.notices.wrong(where, problems),
+            hangs=lambda path: self.notices.hangs(path),
+            answers=lambda path: self.notices.answers(path),
         )
+        self.notices = Notices(self)
         self.publisher = Publisher(self)
         self.scanner = Scanner(self)
         self.wording = Wording("en")
         self.code = 1
         self.log_file = ""
-        self._told = False
-        self._last_crash = ""
         self._ended: asyncio.Event | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
         self._scope = "open"
@@ -87,6 +89,7 @@ class Server(LanguageServer):
         read_in_thread(source, loop, self.protocol.receive, lambda: self.stop(None))
         await self._ended.wait()
         self.session.stop()
+        self.scanner.stop()
         writer.close()
         return self.code
 
@@ -148,20 +151,6 @@ class Server(LanguageServer):
             return
         details = verbose if self.protocol.trace == lsp.TraceValue.Verbose else None
         self.log_trace(lsp.LogTraceParams(message=message, verbose=details))
-
-    def crashed(self, path: str, details: str) -> None:
-        """Log a fault of our own; tell the user once in a session."""
-        if details == self._last_crash:
-            log.debug("the same internal error while analysing %s", path)
-        else:
-            log.error("internal error while analysing %s\n%s", path, details)
-        self._last_crash = details
-        if self._told:
-            return
-        self._told = True
-        where = self.log_file or self.wording.text("the-log")
-        message = self.wording.text("crash", file=os.path.basename(path), log=where)
-        self.window_show_message(lsp.ShowMessageParams(type=lsp.MessageType.Error, message=message))
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """Log what went wrong in a handler; pop-ups are for the user's own matters."""

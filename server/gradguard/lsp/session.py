@@ -14,6 +14,7 @@ import itertools
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TypeVar
 
 from lsprotocol import types as lsp
@@ -26,10 +27,11 @@ from gradguard.ide.analysis import Analyser, Analysis, analysis
 from gradguard.ide.fixall import Cell
 from gradguard.ide.wording import Wording
 from gradguard.lsp.client import Client
-from gradguard.lsp.configuration import Configuration, source_roots
+from gradguard.lsp.configuration import Wrong
 from gradguard.lsp.documents import Documents, document, path_of
 from gradguard.lsp.files import Disk, View
-from gradguard.lsp.observed import Observed
+from gradguard.lsp.loading import InForce
+from gradguard.lsp.lookout import Lookout
 from gradguard.lsp.programs import Program, Programs
 from gradguard.lsp.snapshot import Snapshot, of_cells, of_document
 from gradguard.lsp.worker import Urgency, Worker
@@ -54,14 +56,17 @@ class Session:
         gone: Callable[[Program], None],
         crashed: Callable[[str, str], None],
         trace: Callable[[str], None],
+        wrong: Wrong,
+        hangs: Callable[[str], None],
+        answers: Callable[[str], None],
     ) -> None:
         self.client = Client()
         self.encoding = "utf-16"
-        self.configuration = Configuration()
+        self.lookout = Lookout(wrong=wrong, hangs=hangs, answers=answers, changed=self.refresh)
+        self.configuration, self.observed = self.lookout.configuration, self.lookout.observed
         self.documents = Documents()
         self.programs = Programs()
-        self.disk = Disk()
-        self.observed = Observed()
+        self.disk = Disk(self.lookout.reads)
         self.analyser = analyser
         self._answered, self._gone, self._crashed, self._trace = answered, gone, crashed, trace
         self._stamps = itertools.count(1)
@@ -106,6 +111,7 @@ class Session:
         def nothing(_: object) -> None:
             return
 
+        self.lookout.start()
         self.worker.submit("warm-up", engine, nothing, nothing)
         self.worker.submit("warm-up fixes", fixes, nothing, nothing, Urgency.BACKGROUND)
 
@@ -113,6 +119,7 @@ class Session:
         """Begin nothing further and let nobody wait."""
         if self._worker is not None:
             self._worker.stop()
+        self.lookout.stop()
         for program in self.programs:
             self._release(program)
 
@@ -226,6 +233,7 @@ class Session:
                 return program
             if program.stale:
                 self._touch(program)
+            self.lookout.hurry(program.snapshot.path)
             self.worker.hurry(program.key)
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             program.waiters.append(waiter)
@@ -264,13 +272,12 @@ class Session:
         found, force = program.analysis, program.force
         if found is None or force is None or program.of is not snapshot or not program.fresh:
             return None
-        buffers, roots = self.documents.texts, source_roots(force)
         result: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
 
         def job() -> T | None:
             if program.snapshot is not snapshot:  # its trees may have moved with a newer text
                 return None
-            return work(found, View(self.disk, buffers, roots))
+            return work(found, self.view(force))
 
         def done(value: T | None) -> None:
             if not result.done():
@@ -282,6 +289,10 @@ class Session:
 
         self.worker.submit(f"edits:{id(result)}", job, done, failed, Urgency.DEPENDENT)
         return await result
+
+    def view(self, force: InForce) -> View:
+        """Other files as an analysis under these settings sees them."""
+        return View(self.disk, self.documents.texts, force.roots, force.settings.within)
 
     def findings(self, program: Program) -> tuple[Finding, ...]:
         """What is shown for a program: its own findings, those of others in it, and observed ones."""
@@ -377,24 +388,24 @@ class Session:
         if not self._configured:  # nothing is shown that the user's settings may forbid
             return
         snapshot = program.snapshot
-        force = program.force = self.configuration.of(snapshot.path)
-        python = all(each.python for each in snapshot.documents)
-        if (
-            GATE not in snapshot.text
-            or not python
-            or not force.settings.enable
-            or self.configuration.excluded(snapshot.path)
-        ):
+        force = self.configuration.known(snapshot.path)
+        program.force = force or program.force
+        speaks = GATE in snapshot.text and all(each.python for each in snapshot.documents)
+        if not speaks or (force is not None and (force.excluded or not force.settings.enable)):
             self.worker.cancel(program.key)
             self._latest.pop(program.key, None)
             self._settle(program, snapshot, None, {})
             return
-        buffers, roots = self.documents.texts, source_roots(force)
+        if force is None:
+            program.urgency = min(urgency, program.urgency)
+            self.lookout.load(snapshot.path, partial(self._go_on, snapshot.path))
+            return
+        program.urgency = Urgency.BACKGROUND
 
         def work() -> tuple[Analysis, dict[str, str | None], float]:
             start = time.perf_counter()
             before = self._latest.get(snapshot.key)
-            view = View(self.disk, buffers, roots)
+            view = self.view(force)
             breaks = snapshot.starts[1:] if snapshot.notebook else ()
             source = Source(snapshot.path, snapshot.text, before.source if before else None, breaks)
             found = analysis(source, force.settings, view, self.analyser, before)
@@ -421,6 +432,12 @@ class Session:
                 self._settle(program, snapshot, None, {})
 
         self.worker.submit(program.key, work, done, failed, urgency)
+
+    def _go_on(self, path: str) -> None:
+        """Settings for a path are known."""
+        for program in self.programs.at(path):
+            if not program.fresh:
+                self._schedule(program, program.urgency)
 
     def _settle(
         self, program: Program, snapshot: Snapshot, found: Analysis | None, seen: dict[str, str | None]

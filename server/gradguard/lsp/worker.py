@@ -16,9 +16,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeVar
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 STALE = 64
 """Entries of replaced jobs that the queue may hold besides as many as there are jobs."""
@@ -47,15 +48,19 @@ class _Job:
 class Worker:
     """A queue of jobs and the thread that runs them. All methods are for the loop's thread."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, name: str = "gradguard-worker", *, collects: bool = True
+    ) -> None:
+        """`collects`: garbage, when idle."""
         self._loop = loop
+        self._collects = collects
         self._jobs: dict[str, _Job] = {}
         self._queue: list[tuple[Urgency, int, str]] = []
         """A heap. Of a job that was replaced or cancelled its entry stays behind and is passed over."""
         self._ready = threading.Condition()
         self._order = itertools.count()
         self._stopped = False
-        threading.Thread(target=self._run, name="gradguard-worker", daemon=True).start()
+        threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def submit(
         self,
@@ -115,7 +120,7 @@ class Worker:
         while True:
             with self._ready:
                 while not self._jobs and not self._stopped:
-                    if not self._ready.wait(IDLE_SECONDS if worked else None):
+                    if not self._ready.wait(IDLE_SECONDS if worked and self._collects else None):
                         gc.collect()
                         worked = False
                 if self._stopped:
@@ -123,9 +128,9 @@ class Worker:
                 job = self._next()
             worked = True
             try:
-                self._post(job.done, job.work())
+                self.tell(job.done, job.work())
             except BaseException as error:  # whatever it is, the next job must run
-                self._post(job.failed, error)
+                self.tell(job.failed, error)
 
     def _next(self) -> _Job:
         while True:
@@ -134,7 +139,8 @@ class Worker:
             if job is not None and (job.urgency, job.order) == (urgency, order):
                 return self._jobs.pop(key)
 
-    def _post(self, callback: Callable[[Any], None], value: Any) -> None:
+    def tell(self, callback: Callable[[T], object], value: T) -> None:
+        """Call something on the loop. For every thread."""
         try:
             self._loop.call_soon_threadsafe(callback, value)
         except RuntimeError:

@@ -3,26 +3,28 @@ export function unlinked(message: string): string {
     return message.replaceAll('](', '] (');
 }
 
-/** Lets the first message of a session be a pop-up; the others only go to the log. */
-export class OnePopup {
-    private shown = false;
+/** Lets the first messages of a session be pop-ups, each once; the others only go to the log. */
+export class Popups {
+    private readonly shown = new Set<string>();
 
     /**
      * @param show puts up the pop-up and gives the button that was chosen.
      * @param log takes every message, shown or not.
+     * @param most how many are shown in a session.
      */
     constructor(
         private readonly show: (message: string, buttons: readonly string[]) => Promise<string | undefined>,
         private readonly log: (message: string) => void,
+        private readonly most: number,
     ) {}
 
     /** `actions`: what each button does. */
     async say(message: string, actions: Readonly<Record<string, () => unknown>>): Promise<void> {
         this.log(message);
-        if (this.shown) {
+        if (this.shown.size >= this.most || this.shown.has(message)) {
             return;
         }
-        this.shown = true;
+        this.shown.add(message);
         const chosen = await this.show(unlinked(message), Object.keys(actions));
         if (chosen !== undefined) {
             await actions[chosen]?.();

@@ -1,0 +1,173 @@
+"""Settings that are wrong: the user is told once, and documents are diagnosed with what is right."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from gradguard.check import pyproject
+from gradguard.lsp import configuration
+from gradguard.lsp.notices import harmless
+from tests.lsp.inside import Inside
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+FIND = "import torch\nboom(x)\nhint(x)\n"
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def editor(tmp_path: Path) -> AsyncIterator[Inside]:
+    started = Inside()
+    await started.initialize(rootUri=tmp_path.as_uri())
+    yield started
+    started.server.session.stop()
+
+
+def told(editor: Inside) -> list[str]:
+    """What was shown to the user since it was last asked for."""
+    shown = [each["params"] for each in editor.sent if each.get("method") == "window/showMessage"]
+    editor.sent[:] = [each for each in editor.sent if each.get("method") != "window/showMessage"]
+    assert all(each["type"] == 2 for each in shown)
+    return [each["message"] for each in shown]
+
+
+async def codes(editor: Inside, uri: str) -> list[str]:
+    """Codes of what is shown for a document."""
+    await editor.quiet()
+    shown = [
+        each["params"]["diagnostics"]
+        for each in editor.sent
+        if each.get("method") == "textDocument/publishDiagnostics" and each["params"]["uri"] == uri
+    ]
+    return [each["code"] for each in shown[-1]]
+
+
+async def changed(editor: Inside, file: Path, text: str) -> None:
+    """A file is another on disk, and the server hears of it."""
+    file.write_text(text)
+    editor.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": file.as_uri(), "type": 2}]})
+    await editor.quiet()
+
+
+WRONG = {
+    "a pattern": ('exclude = ["a\\\\"]', "exclude"),
+    "a pattern for rules": ('per-file-ignores = {"a\\\\" = ["GG101"]}', "per-file-ignores"),
+    "a level": ('rules = {GG101 = "loud"}', "GG101"),
+    "a key": ("nonsense = 1", "nonsense"),
+    "a key that would be a link": ('"[x](command:y)" = 1', "[x] (command:y)"),
+    "depth": ("deep = " + "[" * 20_000, "Nested too deeply"),
+    "no TOML": ("ignore = [", "not valid TOML"),
+    "a number": ("exclude = " + "9" * 10_000, ""),
+    "folders out of the project": ('src = ["../other"]', "src"),
+}
+
+
+@pytest.mark.parametrize("name", list(WRONG))
+async def test_what_is_wrong_is_told_once_and_the_rest_is_in_force(
+    editor: Inside, tmp_path: Path, name: str
+) -> None:
+    wrong, word = WRONG[name]
+    file = tmp_path / "pyproject.toml"
+    file.write_text(f'[tool.gradguard]\nignore = ["GG301"]\n{wrong}\n')
+    whole = name not in ("depth", "no TOML", "a number")
+    uris = [(tmp_path / each).as_uri() for each in ("a.py", "b.py", "in/c.py")]
+    for uri in uris:
+        editor.open(uri, FIND)
+    for uri in uris:
+        assert await codes(editor, uri) == (["GG101"] if whole else ["GG101", "GG301"])
+        editor.type(uri, "\n")
+    await editor.quiet()
+    (message,) = told(editor)
+    assert str(file) in message
+    assert word in message
+    # Another mistake is told, the same one again is not, and once more after it was away.
+    await changed(editor, file, "[tool.gradguard]\nother = 1\n")
+    assert len(told(editor)) == 1
+    await changed(editor, file, "[tool.gradguard]\nother = 1\n")
+    assert not told(editor)
+    await changed(editor, file, "[tool.gradguard]\n")
+    assert not told(editor)
+    await changed(editor, file, "[tool.gradguard]\nother = 1\n")
+    assert len(told(editor)) == 1
+
+
+IN_ITS_PLACE: dict[str, Callable[[Path], object]] = {
+    "pipe": os.mkfifo,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "link in a circle": lambda path: path.symlink_to(path),
+    "folder": lambda path: path.mkdir(),
+    "too large": lambda path: path.write_text("x = 1 # gradguard\n" * 100_000),
+    "not UTF-8": lambda path: path.write_bytes(b"[tool.gradguard]\nexclude = '\xff'\n"),
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes")
+@pytest.mark.parametrize("kind", IN_ITS_PLACE)
+async def test_what_cannot_be_read_is_told_once(editor: Inside, tmp_path: Path, kind: str) -> None:
+    IN_ITS_PLACE[kind](tmp_path / "pyproject.toml")
+    for name in ("a.py", "b.py"):
+        editor.open((tmp_path / name).as_uri(), FIND)
+        assert await codes(editor, (tmp_path / name).as_uri()) == ["GG101", "GG301"]
+    (message,) = told(editor)
+    assert "pyproject.toml" in message
+
+
+async def test_a_fault_of_ours_is_told_and_leaves_what_the_editor_sets_in_force(
+    editor: Inside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("asked to fail")
+
+    (tmp_path / "pyproject.toml").write_text("[tool.gradguard]\n")
+    editor.notify("workspace/didChangeConfiguration", {"settings": {"gradguard": {"ignore": ["GG301"]}}})
+    await editor.quiet()
+    monkeypatch.setattr(pyproject, "parse_text", fails)
+    uri = (tmp_path / "a.py").as_uri()
+    editor.open(uri, FIND)
+    assert await codes(editor, uri) == ["GG101"]
+    (message,) = told(editor)
+    assert "internal error RuntimeError" in message
+    assert "asked to fail" in caplog.text
+    editor.type(uri, "\n")
+    assert await codes(editor, uri) == ["GG101"]
+    monkeypatch.setattr(configuration, "parse", fails)
+    editor.notify("workspace/didChangeConfiguration", {"settings": {"gradguard": {"ignore": []}}})
+    await editor.quiet()
+    editor.type(uri, "\n")
+    assert await codes(editor, uri) == ["GG101", "GG301"]
+    assert len(told(editor)) == 1
+
+
+async def test_settings_of_the_editor_are_told_once_and_keys_of_others_not_at_all(editor: Inside) -> None:
+    async def settings(**values: Any) -> None:
+        editor.notify("workspace/didChangeConfiguration", {"settings": {"gradguard": values}})
+        await editor.quiet()
+
+    await settings(exclude=["a\\"], noSuchKey=1, python={"path": "x"})
+    (message,) = told(editor)
+    assert "exclude" in message
+    await settings(exclude=["a\\"], noSuchKey=2, ignore=[])
+    assert not told(editor)
+    await settings(exclude=["!"])
+    assert len(told(editor)) == 1
+
+
+async def test_it_is_told_in_the_language_of_the_editor(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.gradguard]\nignore = [")
+    editor = Inside()
+    await editor.initialize(rootUri=tmp_path.as_uri(), locale="ko")
+    editor.open((tmp_path / "a.py").as_uri(), FIND)
+    await editor.quiet()
+    (message,) = told(editor)
+    assert "나머지 설정" in message
+    editor.server.session.stop()
+
+
+async def test_nothing_of_others_becomes_a_link_or_a_line_of_its_own() -> None:
+    assert harmless("a\x1b[31m\n[x](command:y) \u202eb") == r"a\x1b[31m\n[x] (command:y) \u202eb"
+    assert len(harmless("x" * 10_000)) <= 500
