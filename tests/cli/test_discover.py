@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from gradguard.check.settings import Settings
 from gradguard.cli.discover import NoSuchPath, discover
+from gradguard.cli.result import Trouble
+from tests.limited import printed
 
 
 def make(root: Path, *names: str, **texts: str) -> None:
@@ -80,3 +83,48 @@ def test_a_notebook_is_not_taken_for_a_program(tmp_path: Path) -> None:
 def test_a_path_that_leads_nowhere_is_named(tmp_path: Path) -> None:
     with pytest.raises(NoSuchPath, match=r"nothing\.py: no such file or folder"):
         discover([str(tmp_path / "nothing.py")], lambda folder: Settings())
+
+
+def test_many_files_and_many_patterns(tmp_path: Path) -> None:
+    """Each name is looked at once for all patterns together."""
+    make(tmp_path, *(f"p{number % 10}/m{number}.py" for number in range(1_000)))
+    ignores = [f"dir{n}/**/file_{n}*.txt" if n % 2 else f"*.ext{n}" for n in range(10_000)]
+    (tmp_path / ".gitignore").write_text("\n".join([*ignores, "*a" * 25 + "b", "/p3/"]))
+    (tmp_path / "p1" / ".gitignore").write_text("!m1.py\nm*\n" * 5_000)
+    make(tmp_path, "p2/" + "a" * 60 + ".py")
+    code = (
+        "import sys\n"
+        "from gradguard.cli.discover import discover\n"
+        "from gradguard.check.settings import Settings\n"
+        "print(len(discover(sys.argv[1:], lambda folder: Settings(exclude=('*a' * 30,)))))\n"
+    )
+    assert printed(code, str(tmp_path)) == "801\n"
+
+
+def test_an_ignore_file_is_read_up_to_a_size_and_so_are_those_above_it(tmp_path: Path) -> None:
+    make(tmp_path, "a/b/c/x.py", "a/y.py")
+    for folder, size in (("a", 700_000), ("a/b", 700_000), ("a/b/c", 1_000_001)):
+        (tmp_path / folder / ".gitignore").write_text("x.py\n" + "#" * (size - 6) + "\n")
+    (tmp_path / ".gitignore").write_text(f"{'x' * 20_000}\n")
+    told: list[Trouble] = []
+    targets = discover([str(tmp_path)], lambda folder: Settings(), told.append)
+    assert [target.path.name for target in targets] == ["y.py"]
+    assert [str(each).removeprefix(f"{tmp_path}{os.sep}") for each in told] == [
+        f'.gitignore: read without "{"x" * 40}...": it is longer than 10,000 characters',
+        "a/b/.gitignore: there are too many of them in the folders above",
+        "a/b/c/.gitignore: larger than 1 MB, which is as much as is read",
+    ]
+    assert not any(each.blocks for each in told)
+
+
+def test_an_ignore_file_that_leads_out_is_not_read(tmp_path: Path) -> None:
+    make(tmp_path, "project/x.py", "project/sub/y.py", "project/ignores")
+    (tmp_path / "all").write_text("*\n")
+    (tmp_path / "project" / "ignores").write_text("y.py\n")
+    (tmp_path / "project" / ".gitignore").symlink_to("../all")
+    (tmp_path / "project" / "sub" / ".gitignore").symlink_to("../ignores")
+    told: list[Trouble] = []
+    top = str(tmp_path / "project")
+    targets = discover([top], lambda folder: Settings(within=(top,)), told.append)
+    assert [target.path.name for target in targets] == ["x.py"]
+    assert [str(each) for each in told] == [f"{top}/.gitignore: a link that leads out of the project"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gradguard.disk.links import Bounds
+from gradguard.disk.links import Bounds, Projects
 
 
 @pytest.fixture
@@ -55,3 +55,24 @@ def test_the_folder_itself_may_lie_behind_a_link(project: Path) -> None:
 
 def test_without_a_folder_everything_is_inside(project: Path) -> None:
     assert Bounds([]).holds(str(project / "package" / "a.py"))
+
+
+def test_what_belongs_to_a_file(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "package" / "sub").mkdir()
+    for name in ("package", "package/sub"):
+        (project / name / "__init__.py").touch()
+    (project / "link").symlink_to("../other")
+    inner, package, other = (str(project / name) for name in ("package/sub", "package", "../other"))
+    other = str(project.parent / "other")
+    monkeypatch.chdir("/")
+    assert Projects().within(inner, package) == (package,)
+    assert Projects().within(inner, "") == ("/",)
+    monkeypatch.chdir(other)
+    assert Projects().within(inner, "") == (package, other)
+    assert Projects().within(other, "") == (other,)
+    monkeypatch.chdir(inner)
+    assert Projects().within(inner, "") == (package,)
+    assert Projects().within(str(project / "link"), str(project)) == (str(project), other)
+    (project / ".git").touch()
+    assert Projects().within(inner, "") == (str(project),)
+    assert Projects().within(str(project / "link"), "") == (other, inner)

@@ -120,8 +120,13 @@ class Patterns:
         states = self._initial
         if slash and rest:
             before = self._before
-            if before[0] != folder:  # names are asked for folder by folder
-                before = self._before = folder, self._follow(folder + "/", states)
+            if before[0] != folder:  # names are asked for folder by folder, from above
+                known = before[0] + "/"
+                if known != "/" and folder.startswith(known):
+                    states = self._follow(folder[len(known) :] + "/", before[1])
+                else:
+                    states = self._follow(folder + "/", states)
+                before = self._before = folder, states
             states, name = before[1], rest
         at, itself, above = self._follow(name, states)
         return itself | (at & self._at_end), above
@@ -290,7 +295,7 @@ def _read(text: str) -> tuple[list[re.Match[str]], dict[str, _Set]] | None:
     """The pieces of a pattern's expression and its sets; None for a pattern without one. Raises BadPattern."""
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-    if len(text) > LONGEST:
+    if len(text) > LONGEST and not text.startswith("#"):
         raise TooMuch(f"it is longer than {LONGEST:,} characters")
     try:
         expression, include = GitIgnoreSpecPattern.pattern_to_regex(text)

@@ -45,7 +45,7 @@ def find(folder: PurePath, read: Read, *, rules: Callable[[], Catalogue] = catal
     for parent in (folder, *folder.parents):
         path = str(parent / NAME)
         text = read(path)
-        if text is None or "gradguard" not in text:
+        if text is None:
             continue
         parsed = parse_text(text, path, rules=rules)
         if parsed is not None:
@@ -55,6 +55,8 @@ def find(folder: PurePath, read: Read, *, rules: Callable[[], Catalogue] = catal
 
 def parse_text(text: str, path: str, *, rules: Callable[[], Catalogue] = catalogue) -> Parsed | None:
     """The `[tool.gradguard]` table of a pyproject.toml; None when it has none."""
+    if "gradguard" not in text:
+        return None
     try:
         data = _loaded(text)
     except ValueError as error:

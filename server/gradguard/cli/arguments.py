@@ -125,6 +125,12 @@ def _check(commands: argparse._SubParsersAction[_Parser]) -> None:
     )
     run = check.add_argument_group("how it is run")
     run.add_argument(
+        "--src",
+        action="append",
+        metavar="DIR",
+        help="also look up modules in this folder, wherever it lies (may be repeated)",
+    )
+    run.add_argument(
         "-j", "--jobs", type=_jobs, metavar="N", help="processes (default: as many as processors)"
     )
     run.add_argument("--no-cache", action="store_true", help="neither use nor keep results of earlier runs")

@@ -61,10 +61,14 @@ def _run(arguments: argparse.Namespace) -> int:
         from gradguard.cli import baseline
 
         known = baseline.read(Path(arguments.baseline)) if arguments.baseline else None
-    jobs = _jobs(arguments, configuration)
+    troubles: list[Trouble] = []
+    jobs = _jobs(arguments, configuration, troubles)
     if configuration.problems:
         raise Refused(*map(str, configuration.problems))
-    if not jobs and STDIN not in arguments.paths:
+    troubles += configuration.troubles
+    for note in configuration.notes:
+        tell(f"note: {note}")
+    if not jobs and not troubles and STDIN not in arguments.paths:
         unchanged = f"note: no Python files changed since {arguments.changed_since}"
         why = unchanged if arguments.changed_since else "warning: no Python files found"
         tell(why)
@@ -87,7 +91,7 @@ def _run(arguments: argparse.Namespace) -> int:
         cache.clean()
 
     names = _Names(jobs, arguments.stdin_filename)
-    outcome = _outcome(checked, names, fixing.count if fixing else 0, arguments.strict)
+    outcome = _outcome(checked, troubles, names, fixing.count if fixing else 0, arguments.strict)
     _log(outcome, checked, arguments.verbose)
     if arguments.write_baseline:
         baseline.write(Path(arguments.write_baseline), outcome.findings, names.line)
@@ -115,10 +119,14 @@ def _configuration(arguments: argparse.Namespace) -> Configuration:
     )
     if parsed.problems:
         raise Refused(*map(str, parsed.problems))
-    return Configuration(parsed.layer)
+    trusted = tuple(map(os.path.abspath, arguments.src or ()))
+    for named, folder in zip(arguments.src or (), trusted):
+        if not os.path.isdir(folder):
+            raise Refused(f"--src {named}: no such folder")
+    return Configuration(parsed.layer, trusted)
 
 
-def _jobs(arguments: argparse.Namespace, configuration: Configuration) -> list[Job]:
+def _jobs(arguments: argparse.Namespace, configuration: Configuration, troubles: list[Trouble]) -> list[Job]:
     paths: list[str] = arguments.paths or ["."]
     if STDIN in paths:
         if len(paths) > 1:
@@ -132,7 +140,7 @@ def _jobs(arguments: argparse.Namespace, configuration: Configuration) -> list[J
         return [Job(str(path), settings, named=True, data=sys.stdin.buffer.read())]
     if arguments.stdin_filename:
         raise Refused('--stdin-filename names the text of stdin; it needs "-" as the path')
-    targets = discover.discover(paths, configuration.of)
+    targets = discover.discover(paths, configuration.of, troubles.append)
     if arguments.force_exclude:
         targets = [
             target
@@ -239,8 +247,9 @@ def display(path: str) -> str:
     return (path[len(here) :] if path.startswith(here) else path).replace(os.sep, "/")
 
 
-def _outcome(checked: Iterable[Checked], names: _Names, fixed: int, strict: bool) -> Outcome:
-    checked = list(checked)
+def _outcome(
+    checked: Sequence[Checked], troubles: Iterable[Trouble], names: _Names, fixed: int, strict: bool
+) -> Outcome:
     needed = {place for each in checked for place in each.report.needed}
     findings = [
         finding
@@ -261,13 +270,23 @@ def _outcome(checked: Iterable[Checked], names: _Names, fixed: int, strict: bool
             for limit in dict.fromkeys(limit for each in checked for limit in each.report.limits)
         ),
         troubles=tuple(
-            replace(trouble, path=names.show(trouble.path)) for each in checked for trouble in each.troubles
+            replace(trouble, path=names.show(trouble.path)) for trouble in _troubles(checked, troubles)
         ),
-        files=len(checked),
+        files=sum(not any(trouble.unread for trouble in each.troubles) for each in checked),
         checked=sum(each.uses_torch for each in checked),
         fixed=fixed,
         strict=strict,
     )
+
+
+def _troubles(checked: Sequence[Checked], found: Iterable[Trouble]) -> list[Trouble]:
+    """What was asked for first, then what was only found; a file that was not read once."""
+    own = [trouble for each in checked for trouble in each.troubles]
+    others = [*found, *(trouble for each in checked for trouble in each.imported)]
+    once: dict[object, Trouble] = {}
+    for index, trouble in enumerate([*own, *sorted(others, key=lambda each: each.path)]):
+        once.setdefault(trouble.path if trouble.unread else index, trouble)
+    return sorted(once.values(), key=lambda each: not each.blocks)
 
 
 def _renamed(finding: Finding, names: _Names) -> Finding:
@@ -286,7 +305,10 @@ def _without(outcome: Outcome, new: Sequence[int]) -> Outcome:
 
 def _log(outcome: Outcome, checked: Iterable[Checked], verbose: bool) -> None:
     for trouble in outcome.troubles:
-        complain(str(trouble))
+        if trouble.blocks or outcome.strict:
+            complain(str(trouble))
+        else:
+            tell(f"warning: not read: {trouble}")
     wrong = outcome.parts_lost if outcome.strict else ()
     for limit in wrong:
         complain(f"{limit.path}:{limit.span.line}: {limit.message}")

@@ -2,51 +2,93 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gradguard.check import pyproject
 from gradguard.check.parsing import Parsed, Problem, parse
 from gradguard.check.settings import Layer, Settings, resolve
+from gradguard.check.workspace import source_roots
+from gradguard.cli.result import Trouble, Unread
+from gradguard.disk.links import Bounds, Projects
+from gradguard.disk.reading import SETTINGS_BYTES, Missing, Unreadable, read_bytes
 
 
 @dataclass(slots=True)
 class Configuration:
-    """Settings by folder, each pyproject.toml read once. `problems` grows as folders are asked for."""
+    """Settings by folder, each pyproject.toml read once. What was wrong grows as folders are asked for."""
 
     command_line: Layer = field(default_factory=dict)
+    trusted: tuple[str, ...] = ()
+    """Folders (absolute) in which the command line has modules looked up."""
     problems: list[Problem] = field(default_factory=list)
-    _folders: dict[Path, Settings] = field(default_factory=dict)
-    _texts: dict[str, str | None] = field(default_factory=dict)
-    _seen: set[str] = field(default_factory=set)
+    """What is wrong in settings."""
+    troubles: list[Trouble] = field(default_factory=list)
+    """Files with settings that cannot be read."""
+    notes: dict[str, None] = field(default_factory=dict)
+    """What settings ask for and is not done."""
+    _files: dict[str, Settings] = field(default_factory=dict)
+    _folders: dict[str, Settings] = field(default_factory=dict)
+    _projects: Projects = field(default_factory=Projects)
+    _noted: set[tuple[str, tuple[str, ...]]] = field(default_factory=set)
 
     def of(self, folder: Path) -> Settings:
         """Settings for the files of a folder (absolute)."""
-        if folder not in self._folders:
-            parent = folder.parent
-            if parent != folder and self._text(str(folder / pyproject.NAME)) is None:
-                self._folders[folder] = self.of(parent)
-            else:
-                self._folders[folder] = self._load(folder)
-        return self._folders[folder]
+        path = str(folder)
+        if path not in self._folders:
+            settings = self._of_file(path)
+            within = self._projects.within(path, settings.root)
+            self._folders[path] = settings = settings.with_changes(within=within)
+            self._note(settings)
+        return self._folders[path]
 
-    def _load(self, folder: Path) -> Settings:
-        project = pyproject.find(folder, self._text)
-        if project.path not in self._seen:
-            self._seen.add(project.path)
-            self.problems.extend(project.parsed.problems)
-        return resolve(project.parsed.layer, self.command_line).with_changes(root=project.root)
+    def _of_file(self, folder: str) -> Settings:
+        """What the nearest file says, or what is in force without any."""
+        below = []
+        while folder not in self._files:
+            below.append(folder)
+            parsed = self._read(os.path.join(folder, pyproject.NAME))
+            outer = os.path.dirname(folder)
+            if parsed is None and outer != folder:
+                folder = outer
+                continue
+            settings = resolve(parsed.layer if parsed else {}, self.command_line)
+            root = folder if parsed else ""
+            self._files[folder] = settings.with_changes(root=root, trusted=self.trusted)
+            self.problems.extend(parsed.problems if parsed else ())
+        settings = self._files[folder]
+        self._files.update(dict.fromkeys(below, settings))
+        return settings
 
-    def _text(self, path: str) -> str | None:
-        if path not in self._texts:
-            try:
-                self._texts[path] = Path(path).read_text("utf-8")
-            except UnicodeDecodeError as error:
-                self._texts[path] = None
-                self.problems.append(Problem(path, "", f"not UTF-8: {error.reason} at byte {error.start}"))
-            except OSError:
-                self._texts[path] = None
-        return self._texts[path]
+    def _read(self, path: str) -> Parsed | None:
+        """What a file says; None where there is none that speaks of gradguard."""
+        try:
+            text = read_bytes(path, SETTINGS_BYTES).decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            return Parsed({}, (Problem(path, "", f"not UTF-8: {error.reason} at byte {error.start}"),))
+        except Unreadable as error:
+            if not isinstance(error, Missing) or os.path.islink(path):
+                why = f"{error}; its settings are not in force"
+                self.troubles.append(Trouble(path, why, unread=Unread.FILE, named=False))
+            return None
+        return pyproject.parse_text(text, path)
+
+    def _note(self, settings: Settings) -> None:
+        """Tell once which folders of `src` are left out."""
+        key = settings.root, settings.within
+        if key in self._noted:
+            return
+        self._noted.add(key)
+        bounds = Bounds((*settings.within, *settings.trusted))
+        base = settings.root or os.getcwd()
+        if bounds.holds_folder(base):
+            for text in source_roots(settings, base, bounds.holds_folder)[1]:
+                where = os.path.join(settings.root, pyproject.NAME) if settings.root else "settings"
+                name = os.path.relpath(os.path.join(base, text))
+                self.notes[
+                    f'{where}: src: "{text}" leads out of the project and is not followed, but for --src {name}'
+                ] = None
 
 
 def command_line_layer(

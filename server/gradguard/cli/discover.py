@@ -2,7 +2,8 @@
 
 A file named outright is always checked. Folders are walked: files ending in `.py`, without what `exclude`,
 the usual folders and .gitignore files leave out. Symbolic links to folders are not followed, so that no loop
-is walked and no file is checked twice.
+is walked and no file is checked twice; those to files are, as long as they stay in what was asked for or in
+the project. What cannot be read is told, and costs nothing but itself.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from gradguard.check.patterns import Patterns, compiled
+from gradguard.check.selection import relative
 from gradguard.check.settings import ALWAYS_EXCLUDED, Settings
+from gradguard.cli.ignoring import Ignoring, above
 from gradguard.cli.refused import Refused
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
+from gradguard.cli.result import Trouble, Unread
+from gradguard.disk.links import Bounds
+from gradguard.disk.reading import unreadable
 
 SUFFIXES = (".py",)
 
@@ -36,138 +39,139 @@ class Target:
 
 SettingsOf = Callable[[Path], Settings]
 """Settings in force in a folder."""
+Tell = Callable[[Trouble], object]
+"""Takes what could not be read."""
 
 
-def discover(paths: Sequence[str], settings_of: SettingsOf) -> list[Target]:
+def discover(
+    paths: Sequence[str], settings_of: SettingsOf, tell: Tell = lambda trouble: None
+) -> list[Target]:
     """Files to check, sorted, each once. Raises NoSuchPath."""
-    found: dict[Path, Target] = {}
+    found: dict[str, Target] = {}
+    folders = [path for path in map(os.path.abspath, paths) if os.path.isdir(path)]
     for text in paths:
-        path = Path(os.path.abspath(text))
-        if path.suffix == ".ipynb":
+        path = os.path.abspath(text)
+        if path in folders:
+            for file in _Walk(path, folders, settings_of, tell).files():
+                found.setdefault(file, Target(Path(file)))
+        elif path.endswith(".ipynb"):
             raise NoSuchPath(f"{text}: notebooks are checked in the editor; this reads Python files")
-        if path.is_file():
-            found[path] = Target(path, named=True)
-        elif path.is_dir():
-            for file in _walk(path, settings_of):
-                found.setdefault(file, Target(file))
-        elif path.exists():
-            raise NoSuchPath(f"{text}: neither a file nor a folder")
+        elif os.path.lexists(path):
+            found[path] = Target(Path(path), named=True)
         else:
             raise NoSuchPath(f"{text}: no such file or folder")
-    return [found[path] for path in sorted(found)]
+    return sorted(found.values(), key=lambda target: target.path.parts)
 
 
 def excluded(path: Path, settings: Settings) -> bool:
     """Whether settings leave out this file, or a folder it lies in."""
-    spec = _spec((*ALWAYS_EXCLUDED, *settings.exclude))
-    return bool(spec.match_file(_relative(path, Path(settings.root or path.anchor))))
+    return bool(_patterns(settings).verdict(relative(str(path), settings.root)))
 
 
-def _walk(top: Path, settings_of: SettingsOf) -> Iterator[Path]:
-    gitignores = _Gitignores(top)
-    stack = [top]
-    while stack:
-        folder = stack.pop()
-        settings = settings_of(folder)
-        spec = _spec((*ALWAYS_EXCLUDED, *settings.exclude))
-        base = _relative(folder, _base(top, settings, spec))
-        prefix = "" if base == "." else base + "/"
-        ignored = gitignores.of(folder) if settings.respect_gitignore else None
+def _patterns(settings: Settings) -> Patterns:
+    return compiled((*ALWAYS_EXCLUDED, *settings.exclude))
+
+
+@dataclass(slots=True)
+class _Folder:
+    """A folder on the way down, with those above it."""
+
+    path: str
+    above: _Folder | None
+    ignoring: Ignoring | None
+    identity: tuple[int, int] | None = None
+
+    def again(self) -> _Folder | None:
+        """The folder above that this one is, where a mount leads back to it."""
+        each = self.above
+        while each is not None and (self.identity is None or each.identity != self.identity):
+            each = each.above
+        return each
+
+
+class _Walk:
+    """The files below one folder that was asked for."""
+
+    def __init__(self, top: str, named: Sequence[str], settings_of: SettingsOf, tell: Tell) -> None:
+        self._top = top
+        self._settings_of = settings_of
+        self._tell = tell
+        within = settings_of(Path(top)).within
+        self._bounds = Bounds((*named, *within) if within else ())
+        self._roots: dict[tuple[str, tuple[str, ...]], str] = {}
+
+    def files(self) -> Iterator[str]:
+        respected = self._settings_of(Path(self._top)).respect_gitignore
+        stack = [_Folder(self._top, None, above(self._top, self._ignoring) if respected else None)]
+        while stack:
+            folder = stack.pop()
+            entries = self._entries(folder)
+            if not entries:
+                continue
+            settings = self._settings_of(Path(folder.path))
+            patterns = _patterns(settings)
+            prefix = self._prefix(folder.path, settings, patterns)
+            ignoring = folder.ignoring
+            if settings.respect_gitignore:
+                ignoring = self._ignoring(folder.path, ignoring)
+            for entry, is_folder in entries:
+                if patterns.verdict(prefix + entry.name + "/" * is_folder):
+                    continue
+                if settings.respect_gitignore and ignoring and ignoring.leaves_out(entry.path, is_folder):
+                    continue
+                if not entry.is_symlink():
+                    if not is_folder:
+                        yield entry.path
+                    else:
+                        stack.append(_Folder(entry.path, folder, ignoring))
+                elif is_folder:
+                    if not self._bounds.holds_folder(entry.path):
+                        self._unread(entry.path, "a link that leads out of the project", Unread.FOLDER)
+                elif self._bounds.holds(entry.path) or not os.path.isfile(entry.path):
+                    yield entry.path
+                else:
+                    self._unread(entry.path, "a link that leads out of the project", Unread.FILE)
+
+    def _entries(self, folder: _Folder) -> list[tuple[os.DirEntry[str], bool]]:
+        """What may matter in a folder, in the order of the names; whether each is a folder or a link to one."""
         try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError:
-            continue
-        for entry in entries:
-            is_folder = entry.is_dir(follow_symlinks=False)
-            if not is_folder and not (entry.name.endswith(SUFFIXES) and entry.is_file()):
-                continue
-            name = prefix + entry.name
-            if spec.match_file(name + "/" if is_folder else name):
-                continue
-            path = Path(entry.path)
-            if ignored is not None and ignored(path, is_folder):
-                continue
-            if is_folder:
-                stack.append(path)
-            else:
-                yield path
+            look = os.stat(folder.path)
+            folder.identity = (look.st_dev, look.st_ino) if look.st_ino else None
+            again = folder.again()
+            if again is not None:
+                self._unread(folder.path, f"the same folder as {again.path}", Unread.FOLDER)
+                return []
+            with os.scandir(folder.path) as scan:
+                entries = [(entry, _is_folder(entry)) for entry in scan]
+        except OSError as error:
+            self._unread(folder.path, str(unreadable(error)), Unread.FOLDER, named=folder.path == self._top)
+            return []
+        wanted = [each for each in entries if each[1] or each[0].name.endswith(SUFFIXES)]
+        return sorted(wanted, key=lambda each: each[0].name)
 
-
-def _base(top: Path, settings: Settings, spec: GitIgnoreSpec) -> Path:
-    """What patterns are relative to. A folder that was asked for is not left out for where it lies itself."""
-    root = Path(settings.root) if settings.root else top
-    if root == top or not top.is_relative_to(root):
-        return root
-    return top if spec.match_file(_relative(top, root) + "/") else root
-
-
-class _Gitignores:
-    """.gitignore files from the root of the repository down to a folder, each read once."""
-
-    def __init__(self, top: Path) -> None:
-        self._specs: dict[Path, GitIgnoreSpec | None] = {}
-        inside = next((parent for parent in (top, *top.parents) if (parent / ".git").exists()), None)
-        self._root = inside or top
-        # A folder that is itself ignored was asked for by name, so rules above it are not for it.
-        self._from = self._root if not self._ignores(top) else top
-
-    def of(self, folder: Path) -> Callable[[Path, bool], bool] | None:
-        """A test for the files of a folder, None where no .gitignore has a say."""
-        chain = self._chain(folder)
-        if not chain:
-            return None
-        return lambda path, is_folder: _verdict(chain, path, is_folder)
-
-    def _ignores(self, top: Path) -> bool:
-        if top == self._root:
-            return False
-        self._from = self._root
-        between = [parent for parent in (top, *top.parents) if parent.is_relative_to(self._root)]
-        return any(
-            _verdict(self._chain(path.parent), path, True) for path in reversed(between) if path != self._root
+    def _ignoring(self, folder: str, outer: Ignoring | None) -> Ignoring | None:
+        return Ignoring.of(
+            folder, outer, self._bounds, lambda path, why: self._unread(path, why, Unread.FILE)
         )
 
-    def _chain(self, folder: Path) -> list[tuple[Path, GitIgnoreSpec]]:
-        chain = []
-        for parent in (folder, *folder.parents):
-            if not parent.is_relative_to(self._from):
-                break
-            spec = self._spec_of(parent)
-            if spec is not None:
-                chain.append((parent, spec))
-        return chain
+    def _prefix(self, folder: str, settings: Settings, patterns: Patterns) -> str:
+        """What stands before the names of a folder where patterns name them."""
+        key = settings.root, settings.exclude
+        if key not in self._roots:
+            root = settings.root or self._top
+            inside = root != self._top and Path(self._top).is_relative_to(root)
+            # A folder that was asked for is not left out for where it lies itself.
+            itself = inside and patterns.verdict(relative(self._top, root) + "/")
+            self._roots[key] = self._top if itself else root
+        base = relative(folder, self._roots[key])
+        return "" if base == "." else base + "/"
 
-    def _spec_of(self, folder: Path) -> GitIgnoreSpec | None:
-        if folder not in self._specs:
-            try:
-                text = (folder / ".gitignore").read_text("utf-8", errors="replace")
-                self._specs[folder] = _spec(tuple(text.splitlines()))
-            except OSError:
-                self._specs[folder] = None
-        return self._specs[folder]
+    def _unread(self, path: str, why: str, what: Unread, *, named: bool = False) -> None:
+        self._tell(Trouble(path, why, unread=what, named=named))
 
 
-def _verdict(chain: list[tuple[Path, GitIgnoreSpec]], path: Path, is_folder: bool) -> bool:
-    """The innermost .gitignore that says something about a path decides."""
-    for folder, spec in chain:
-        result = spec.check_file(_relative(path, folder) + ("/" if is_folder else ""))
-        if result.include is not None:
-            return bool(result.include)
-    return False
-
-
-_SPECS: dict[tuple[str, ...], GitIgnoreSpec] = {}
-
-
-def _spec(patterns: tuple[str, ...]) -> GitIgnoreSpec:
-    if patterns not in _SPECS:
-        from pathspec import GitIgnoreSpec
-
-        _SPECS[patterns] = GitIgnoreSpec.from_lines(patterns)
-    return _SPECS[patterns]
-
-
-def _relative(path: Path, root: Path) -> str:
-    if path.is_relative_to(root):
-        return path.relative_to(root).as_posix()
-    return path.as_posix().lstrip("/")
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # links in a circle, as one example
+        return False

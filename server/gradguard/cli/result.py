@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from enum import Enum
 
 from gradguard.findings import Finding, Limit, Severity
 from gradguard.ide.fixall import Edits
+
+
+class Unread(str, Enum):
+    """What was not read."""
+
+    FILE = "file"
+    FOLDER = "folder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +26,15 @@ class Trouble:
     line: int = 0
     lost: bool = False
     """An internal error cost the file."""
+    unread: Unread | None = None
+    """Nothing of this file, or of what lies in this folder, was read; None where the trouble came later."""
+    named: bool = True
+    """Whether it was asked for outright, not found in a folder or through an import."""
+
+    @property
+    def blocks(self) -> bool:
+        """Whether the request was not fulfilled: what was only found costs itself."""
+        return self.named or self.unread is None
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.message}" if self.line else f"{self.path}: {self.message}"
@@ -33,7 +50,7 @@ class Outcome:
     limits: tuple[Limit, ...] = ()
     troubles: tuple[Trouble, ...] = ()
     files: int = 0
-    """How many files were looked at."""
+    """How many files were read."""
     checked: int = 0
     """How many of them use torch."""
     hidden: int = 0
@@ -66,7 +83,14 @@ class Outcome:
     @property
     def blocked(self) -> bool:
         """Whether something could not be done that the request stands or falls with."""
-        return bool(self.troubles or (self.strict and self.faults))
+        if self.strict:
+            return bool(self.troubles or self.faults)
+        return any(trouble.blocks for trouble in self.troubles)
+
+    @property
+    def unread(self) -> Counter[Unread]:
+        """How many files and folders were not read."""
+        return Counter(trouble.unread for trouble in self.troubles if trouble.unread)
 
     def counts(self) -> Counter[Severity]:
         """How many findings of each severity."""

@@ -11,16 +11,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from gradguard.check.api import GATE, Report, check, lost
 from gradguard.check.settings import Settings, options
-from gradguard.check.workspace import ReadingWorkspace, Workspace
+from gradguard.check.workspace import ReadingWorkspace, Workspace, source_roots
 from gradguard.cli import plain
 from gradguard.cli.cache import Cache, digest
-from gradguard.cli.result import Trouble
-from gradguard.disk.reading import Unreadable, decode, read_bytes, read_or_none
+from gradguard.cli.result import Trouble, Unread
+from gradguard.disk.links import Bounds
+from gradguard.disk.reading import Missing, Unreadable, decode, read_bytes, read_file
 from gradguard.findings import Finding, Limit
 from gradguard.ide.fixall import Edits, edits_of
 from gradguard.source.decode import Decoded
@@ -46,6 +46,8 @@ class Checked:
     troubles: tuple[Trouble, ...] = ()
     uses_torch: bool = False
     edits: tuple[tuple[Finding, tuple[Edits | None, ...]], ...] = ()
+    imported: tuple[Trouble, ...] = ()
+    """Files that imports lead to and that cannot be read, each told once by each process."""
 
 
 COLLECT_AFTER = 100_000, 10, 20
@@ -58,14 +60,19 @@ class Checker:
     def __init__(self, cache: Cache | None, *, with_edits: bool = False) -> None:
         self._cache = cache
         self._with_edits = with_edits
-        self._workspaces: dict[tuple[str, tuple[str, ...]], ReadingWorkspace] = {}
+        self._workspaces: dict[tuple[object, ...], ReadingWorkspace] = {}
         self._digests: dict[str, str] = {}
+        self._refused: dict[str, str] = {}
+        """Why files have no digest."""
+        self._unread: dict[str, str] = {}
+        """Files that imports lead to and that cannot be read, with the reason."""
+        self._told: set[str] = set()
 
     def check(self, job: Job) -> Checked:
         """Check a file. Never raises; what goes wrong is told in `troubles`."""
         try:
             with collecting_rarely():
-                return self._check(job)
+                return self._with_unread(self._check(job))
         except Exception as error:
             message = f"internal error {type(error).__name__}: {error}; --verbose shows where"
             trouble = Trouble(job.path, message, lost=True)
@@ -73,14 +80,18 @@ class Checker:
 
     def _check(self, job: Job) -> Checked:
         try:
-            data = read_bytes(Path(job.path)) if job.data is None else job.data
-            if GATE.encode() not in data and not job.named:
+            data = read_bytes(job.path) if job.data is None else job.data
+            if not job.named and not _may_use_torch(data):
                 return Checked(job.path)
             text = decode(data)
+            if GATE not in text.text:
+                if "\0" in text.text:
+                    raise Unreadable("binary, or text in an encoding that Python does not read")
+                return Checked(job.path)
         except Unreadable as error:
-            return Checked(job.path, troubles=(Trouble(job.path, str(error)),))
-        if GATE not in text.text:
-            return Checked(job.path)
+            dangling = isinstance(error, Missing) and os.path.islink(job.path)
+            why = "a link that leads nowhere" if dangling else str(error)
+            return Checked(job.path, troubles=(Trouble(job.path, why, unread=Unread.FILE, named=job.named),))
         key = self._key(job, data) if self._cache else ""
         checked = self._cached(job, key) or self._fresh(job, text, key)
         return self._add_edits(checked, job, text) if self._with_edits else checked
@@ -108,12 +119,45 @@ class Checker:
         return checked
 
     def _workspace(self, settings: Settings) -> ReadingWorkspace:
-        key = (settings.root, settings.src)
+        key = (settings.root, settings.src, settings.within, settings.trusted)
         if key not in self._workspaces:
-            root = settings.root or os.getcwd()
-            roots = [os.path.normpath(os.path.join(root, each)) for each in settings.src]
-            self._workspaces[key] = ReadingWorkspace(os.path.isfile, read_or_none, roots)
+            bounds = Bounds((*settings.within, *settings.trusted) if settings.within else ())
+            roots, _ = source_roots(settings, settings.root or os.getcwd(), bounds.holds_folder)
+            self._workspaces[key] = ReadingWorkspace(
+                lambda path: os.path.isfile(path) and bounds.holds(path),
+                self._text,
+                roots,
+                absent=lambda path: self._missed(path, bounds),
+            )
         return self._workspaces[key]
+
+    def _text(self, path: str) -> str | None:
+        try:
+            return read_file(path).text
+        except Unreadable as error:
+            self._unread[path] = str(error)
+            return None
+
+    def _missed(self, path: str, bounds: Bounds) -> None:
+        """Something may stand where an import leads, and still be no file that is read."""
+        if not os.path.lexists(path) or os.path.isdir(path):
+            return
+        if not bounds.holds(path) and os.path.isfile(path):
+            self._unread[path] = "it lies out of the project"
+            return
+        try:
+            read_bytes(path)
+        except Unreadable as error:
+            self._unread[path] = "a link that leads nowhere" if isinstance(error, Missing) else str(error)
+
+    def _with_unread(self, checked: Checked) -> Checked:
+        """The same, with the files that imports led to for the first time and that cannot be read."""
+        new = sorted(self._unread.keys() - self._told)
+        self._told.update(new)
+        imported = tuple(
+            Trouble(path, f"{self._unread[path]} (imported)", unread=Unread.FILE, named=False) for path in new
+        )
+        return replace(checked, imported=imported) if imported else checked
 
     def _add_edits(self, checked: Checked, job: Job, text: Decoded) -> Checked:
         findings = (*checked.report.findings, *checked.report.elsewhere)
@@ -137,9 +181,10 @@ class Checker:
             for name, option in options().items()
             if not option.editor_only
         ]
+        folders = (job.settings.root, *job.settings.within, "", *job.settings.trusted)
         return digest(
             os.fsencode(job.path),
-            os.fsencode(job.settings.root),
+            *map(os.fsencode, folders),
             repr(values).encode(),
             data,
         )
@@ -147,8 +192,9 @@ class Checker:
     def _digest(self, path: str) -> str:
         if path not in self._digests:
             try:
-                self._digests[path] = digest(read_bytes(Path(path)))
-            except Unreadable:
+                self._digests[path] = digest(read_file(path).data)
+            except Unreadable as error:
+                self._refused[path] = str(error)
                 self._digests[path] = ""
         return self._digests[path]
 
@@ -165,8 +211,14 @@ class Checker:
             return None
         if any(self._digest(path) != mark for path, mark in kept.read.items()):
             return None
+        self._unread.update({path: self._refused[path] for path in kept.read if path in self._refused})
         troubles = tuple(Trouble(job.path, message, line) for message, line in kept.troubles)
         return Checked(job.path, kept.report, troubles, uses_torch=True)
+
+
+def _may_use_torch(data: bytes) -> bool:
+    """False where the bytes of a file show at once that its text does not name torch."""
+    return GATE.encode() in data or not data.isascii() or b"\0" in data or b"coding" in data
 
 
 @contextmanager

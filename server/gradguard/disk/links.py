@@ -67,3 +67,69 @@ def _is_working_folder(folder: Path) -> bool:
 
 def _with_end(path: str) -> str:
     return path.rstrip(os.sep) + os.sep
+
+
+class Projects:
+    """Where files lie and what belongs to them: so far, and no farther, their imports are followed."""
+
+    def __init__(self) -> None:
+        self._here = os.path.realpath(os.getcwd())
+        self._around_here = _package(self._here)
+        self._real: dict[str, str] = {}
+        self._repositories: dict[str, str] = {}
+
+    def within(self, folder: str, root: str) -> tuple[str, ...]:
+        """Folders in which what the files of a folder (absolute) import must lie.
+
+        root: the folder of the settings in force, which is the project; empty where there are none. Then it is
+        the repository, or the working folder, or the package. A folder that is reached through a link that
+        leads out of the project belongs to another as well.
+        """
+        real = self._resolved(folder)
+        if root:
+            inside = _with_end(real).startswith(_with_end(os.path.realpath(root)))
+            return (root,) if inside else (root, self._around(real))
+        around = self._around(real)
+        return (around,) if self._is_here(real) else (around, self._here)
+
+    def _around(self, real: str) -> str:
+        repository = self._repository(real)
+        if repository:
+            return repository
+        return self._around_here if self._is_here(real) else _package(real)
+
+    def _is_here(self, real: str) -> bool:
+        return _with_end(real).startswith(_with_end(self._here))
+
+    def _resolved(self, folder: str) -> str:
+        outer, name = os.path.split(folder)
+        if outer in self._real and name and not os.path.islink(folder):
+            real = os.path.join(self._real[outer], name)
+        else:
+            real = os.path.realpath(folder)
+        self._real[folder] = real
+        return real
+
+    def _repository(self, folder: str) -> str:
+        """The nearest folder with a `.git`, empty without one."""
+        below = []
+        while folder not in self._repositories:
+            below.append(folder)
+            outer = os.path.dirname(folder)
+            if os.path.exists(os.path.join(folder, ".git")):
+                self._repositories[folder] = folder
+            elif outer == folder:
+                self._repositories[folder] = ""
+            else:
+                folder = outer
+        found = self._repositories[folder]
+        self._repositories.update(dict.fromkeys(below, found))
+        return found
+
+
+def _package(folder: str) -> str:
+    """The outermost package that a folder is a part of, the folder itself where it is in none."""
+    outer = folder
+    while os.path.isfile(os.path.join(outer, "__init__.py")) and outer != os.path.dirname(outer):
+        folder, outer = outer, os.path.dirname(outer)
+    return folder

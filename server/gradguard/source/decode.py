@@ -40,6 +40,9 @@ def decode(data: bytes) -> str:
 
 def decode_file(data: bytes) -> Decoded:
     """Text together with the form it was read from. Raises Undecodable."""
+    for mark, name in _WIDE:
+        if data.startswith(mark):
+            raise Undecodable(f"{name}, which Python does not read; save it as UTF-8")
     bom = data.startswith(codecs.BOM_UTF8)
     body = data[len(codecs.BOM_UTF8) :] if bom else data
     try:
@@ -51,6 +54,8 @@ def decode_file(data: bytes) -> Decoded:
             raise Undecodable(_not_utf8(body, wrong)) from None
         raise Undecodable(str(error.msg or error)) from None
     encoding = "utf-8" if found.startswith("utf-8") else found
+    if codecs.lookup(encoding).name in _FOR_NAMES:
+        raise Undecodable(f"{encoding} is no encoding for files")
     try:
         return Decoded(body.decode(encoding), data, encoding, bom)
     except UnicodeDecodeError as error:
@@ -60,9 +65,19 @@ def decode_file(data: bytes) -> Decoded:
         raise Undecodable(
             f"line {line}: not valid {encoding}, as its encoding line says: {error.reason}"
         ) from None
-    except LookupError as error:
+    except (LookupError, UnicodeError) as error:
         # Codecs from bytes to bytes (`hex`) are found by name but give no text.
         raise Undecodable(str(error)) from None
+
+
+_WIDE = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+_FOR_NAMES = frozenset(("idna", "punycode", "undefined"))
+"""Encodings of the names of hosts, which take a time that grows with the square of a text, and the one that has none."""
 
 
 def _not_utf8(body: bytes, error: UnicodeDecodeError) -> str:

@@ -31,7 +31,11 @@ def render(outcome: Outcome) -> str:
         if trouble.line:
             at["line"] = trouble.line
         lines.append(
-            command("error", {**at, "title": "gradguard could not check this file"}, trouble.message)
+            command(
+                "error" if trouble.blocks else "warning",
+                {**at, "title": "gradguard could not check this file"},
+                trouble.message,
+            )
         )
     for fault in outcome.parts_lost:
         at = {"file": fault.path, "line": fault.span.line, "title": "gradguard could not check this"}

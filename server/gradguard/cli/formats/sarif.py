@@ -61,7 +61,10 @@ def render(
                 "toolExecutionNotifications": [
                     *(
                         _notification(
-                            each.path, Span(each.line or 1, 1, each.line or 1, 1), each.message, "error"
+                            each.path,
+                            Span(each.line or 1, 1, each.line or 1, 1),
+                            each.message,
+                            "error" if each.blocks else "warning",
                         )
                         for each in outcome.troubles
                     ),

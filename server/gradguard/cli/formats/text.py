@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gradguard.cli.fingerprints import LineOf
-from gradguard.cli.result import Outcome
+from gradguard.cli.result import Outcome, Unread
 from gradguard.findings import Applicability, Finding, Severity, Span
 from gradguard.source.printable import printable
 
@@ -168,6 +168,10 @@ def _summary(outcome: Outcome) -> Iterator[Line]:
     else:
         line.append(("no findings", ""))
     line.append((f" in {plural(outcome.checked, 'file')} using torch of {outcome.files} read", ""))
+    unread = outcome.unread
+    if unread:
+        parts = [plural(unread[what], what.value) for what in Unread if unread[what]]
+        line.append((f"; {', '.join(parts)} not read", ""))
     if outcome.fixed:
         line.append((f"; {outcome.fixed} fixed", ""))
     if outcome.hidden:
