@@ -74,7 +74,7 @@ def test_it_hides_from_git_and_from_backups_and_from_others(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     "damage",
-    [b"", b"{", b"\xff", b"[" * 100_000, b'{"a":' * 100_000, b"9" * 5000, b" " * 5_000_000],
+    [b"", b"{", b"\xff", b"[" * 100_000, b'{"a":' * 100_000, b"9" * 5000, b'{"a": 1}' + b" " * 5_000_000],
     ids=["empty", "half", "no text", "deep list", "deep dictionary", "long number", "large"],
 )
 def test_a_damaged_entry_is_no_entry_and_is_replaced(damage: bytes, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -108,7 +109,11 @@ FOREIGN: dict[str, Callable[[Made], Path]] = {
     ),
     "a folder with another name": lambda made: made.folder(made.project / "version"),
     "a project without the mark": lambda made: made.folder(made.top / GONE / OLD),
-    "a project with another name": lambda made: made.folder(made.top / "thesis"),
+    "a project with another name": lambda made: project_of(made, "thesis"),
+    "a project with half a name": lambda made: project_of(made, f"thesis-{'2' * 19}"),
+    "a folder with another name in a version": lambda made: filed(made.version / "abc" / f"{'a' * 38}.json"),
+    "a link in the place of an entry": lambda made: linked(made.version / "ab" / f"{'a' * 38}.json"),
+    "a pipe in the place of an entry": lambda made: piped(made.version / "ab" / f"{'a' * 38}.json"),
     "a folder that others may write to": lambda made: writable(made.folder(made.project / OLD)),
     "a file in the place of a version": lambda made: filed(made.project / OLD),
     "a file in the place of a project": lambda made: filed(made.top / GONE),
@@ -117,6 +122,23 @@ FOREIGN: dict[str, Callable[[Made], Path]] = {
     "a folder in the place of an entry": lambda made: filed(made.version / "ab" / f"{'a' * 38}.json" / "x"),
     "a file that has another name elsewhere": lambda made: doubled(made.version / "ab" / f"{'a' * 38}.json"),
 }
+
+
+def project_of(made: Made, name: str) -> Path:
+    made.folder(made.top / name, entries=0)
+    return made.folder(made.top / name / OLD).parent
+
+
+def linked(path: Path) -> Path:
+    path.parent.mkdir(mode=0o700)
+    path.symlink_to("nowhere")
+    return path
+
+
+def piped(path: Path) -> Path:
+    path.parent.mkdir(mode=0o700)
+    os.mkfifo(path)
+    return path
 
 
 def writable(folder: Path) -> Path:
@@ -154,6 +176,7 @@ def test_a_folder_with_something_else_in_it_keeps_that(where: str, made: Made) -
     made.clean()
     assert foreign.read_text() == "precious"
     assert (gone / TAG).exists()
+    assert (version / TAG).exists() == (where != "project")
     assert not list(gone.rglob("*.json"))
 
 
@@ -199,15 +222,18 @@ def test_links_in_the_place_of_its_files_are_not_followed(name: str, made: Made,
     assert everything(tmp_path, made.top) == before
 
 
-def test_one_clean_up_looks_at_so_much_and_the_next_ones_at_the_rest(
+def test_one_clean_up_looks_at_so_much_and_the_next_ones_elsewhere(
     made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The last of many that are young is found in time."""
     made.folder(made.version, entries=200)
-    age(made.version, 400)
-    monkeypatch.setattr(cleaning, "LOOKS", 400)
-    left = [200]
-    while left[-1] and len(left) < 40:
-        made.clean(NOW + len(left) * 2 * DAY)
-        left.append(len(list(made.version.rglob("*.json"))))
-    assert left[1] > 0
-    assert left[-1] == 0
+    *_, last = sorted(made.version.rglob("*.json"))
+    monkeypatch.setattr(cleaning, "LOOKS", 330)
+    random.seed(1)
+    days = 0
+    while last.exists() and days < 100:
+        days += 2
+        age(made.version, -days)
+        age(last, 400)
+        made.clean(NOW + days * DAY)
+    assert 2 < days < 100

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = (
-    "README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md", "client/README.md", "client/media/settings.md",
+    "README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md", "SECURITY.md", "client/README.md", "client/media/settings.md",
     "benchmarks/README.md",
 )  # fmt: skip
 RULES = ROOT / "server" / "gradguard" / "rules"

@@ -180,9 +180,8 @@ def _items(data: object, count: int) -> list[object]:
 def _text(data: object, form: re.Pattern[str] | None = None) -> str:
     if not isinstance(data, str) or (form is not None and not form.fullmatch(data)):
         raise ValueError("not such a text")
-    data.encode(
-        "utf-8", "surrogateescape"
-    )  # what else is no text cannot be shown; names of files are kept like this
+    # Names of files that are no UTF-8 have their bytes as surrogates; other surrogates could not be written.
+    data.encode("utf-8", "surrogateescape")
     return data
 
 
