@@ -109,7 +109,7 @@ def test_command(command: str, project: Path) -> None:
     if "--baseline" in words:
         _gradguard(["check", "src/", "--write-baseline", words[words.index("--baseline") + 1]], project)
     done = _gradguard(words, project)
-    assert "internal error" not in done.stdout + done.stderr
+    assert "gradguard: internal error" not in done.stdout + done.stderr
     assert not done.stderr.startswith("usage:")
 
 
