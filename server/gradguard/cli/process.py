@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
 
+from gradguard.check.api import lost
 from gradguard.cli.result import Trouble
 from gradguard.cli.worker import COLLECT_AFTER, Checked, Checker, Job
 from gradguard.runtime.lifeline import end_with_parent
@@ -160,8 +161,9 @@ def _serve(pipe: Connection, jobs: Sequence[Job], make: Callable[[], Checker]) -
                 try:
                     pipe.send((index, checker.check(jobs[index])))
                 except Exception as error:  # such as no memory to tell of having had no memory
-                    trouble = Trouble(jobs[index].path, f"internal error {type(error).__name__}: {error}")
-                    pipe.send((index, Checked(jobs[index].path, troubles=(trouble,))))
+                    path = jobs[index].path
+                    trouble = Trouble(path, f"internal error {type(error).__name__}: {error}", lost=True)
+                    pipe.send((index, Checked(path, lost(path, error), (trouble,))))
                 _limit(0)
     finally:
         # Not by way of the interpreter's end, which would flush what the parent had not written yet.
