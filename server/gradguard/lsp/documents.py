@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from lsprotocol import types as lsp
 from pygls import uris
 
+from gradguard.lsp.parts import Text, text_of
 from gradguard.source.lines import LineIndex
 
 PYTHON = "python"
@@ -22,8 +23,17 @@ class Document:
     """Its place on disk; the URI itself for a text that has none (untitled)."""
     language: str
     version: int | None
-    text: str
-    index: LineIndex = field(compare=False)
+    content: Text
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        return self.content.text
+
+    @property
+    def index(self) -> LineIndex:
+        """Its lines."""
+        return self.content.index
 
     @property
     def python(self) -> bool:
@@ -34,17 +44,7 @@ class Document:
         self, version: int | None, changes: Sequence[lsp.TextDocumentContentChangeEvent], encoding: str
     ) -> Document:
         """The next version. Positions outside the text are clamped to it."""
-        text, index = self.text, self.index
-        for change in changes:
-            if isinstance(change, lsp.TextDocumentContentChangePartial):
-                start = offset(index, change.range.start, encoding)
-                end = offset(index, change.range.end, encoding)
-                start, end = min(start, end), max(start, end)
-                text = text[:start] + change.text + text[end:]
-            else:
-                text = change.text
-            index = LineIndex(text)
-        return replace(self, version=version, text=text, index=index)
+        return replace(self, version=version, content=self.content.edited(changes, encoding))
 
 
 class Documents:
@@ -90,15 +90,7 @@ class Documents:
 
 def document(item: lsp.TextDocumentItem) -> Document:
     """A document as it was opened."""
-    return Document(
-        item.uri, path_of(item.uri), item.language_id, item.version, item.text, LineIndex(item.text)
-    )
-
-
-def offset(index: LineIndex, position: lsp.Position, encoding: str) -> int:
-    """Offset of a client's position."""
-    line = position.line + 1
-    return index.offset(line, index.column(line, position.character, encoding))
+    return Document(item.uri, path_of(item.uri), item.language_id, item.version, text_of(item.text))
 
 
 def path_of(uri: str) -> str:

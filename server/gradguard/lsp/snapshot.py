@@ -11,7 +11,7 @@ from gradguard.findings import Span
 from gradguard.ide.fixall import Cell
 from gradguard.lsp.documents import Document
 from gradguard.source.lines import LineIndex
-from gradguard.source.notebook import join
+from gradguard.source.notebook import together
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def of_document(document: Document, stamp: int) -> Snapshot:
 
 def of_cells(key: str, path: str, stamp: int, cells: tuple[Document, ...]) -> Snapshot:
     """The cells of a notebook as a program."""
-    joined = join([cell.text for cell in cells])
+    joined = together(cell.content.plain for cell in cells)
     return Snapshot(key, stamp, path, joined.text, cells, joined.starts)
 
 

@@ -11,9 +11,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from itertools import accumulate
+from itertools import accumulate, count
+from operator import add
 
 ENCODINGS = ("utf-8", "utf-16", "utf-32")
+
+LONG = 1024
+"""Characters of a line from which on it is converted in stretches."""
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
@@ -21,18 +25,22 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 class LineIndex:
     """The lines of one text. All conversions clamp: no position is refused."""
 
-    __slots__ = ("_ends", "_starts", "text")
+    __slots__ = ("_ends", "_long", "_starts", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        if "\r" in text:
+        self._long: dict[tuple[int, str], list[int]] = {}
+        end = "\r\n" if "\r" in text else "\n"
+        if end == "\r\n" and not text.count(end) == text.count("\r") == text.count("\n"):
             found = [match.span() for match in _LINE_END.finditer(text)]
             self._starts = [0, *(end for _, end in found)]
             self._ends = [*(start for start, _ in found), len(text)]
-        else:
-            self._starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
-            self._ends = [start - 1 for start in self._starts[1:]]
-            self._starts.pop()
+            return
+        # Without a loop: this is done for every edit.
+        before = list(accumulate(map(len, text.split(end))))
+        self._ends = list(map(add, before, count(0, len(end))))
+        self._starts = [0, *map(add, before, count(len(end), len(end)))]
+        self._starts.pop()
 
     @property
     def count(self) -> int:
@@ -78,24 +86,52 @@ class LineIndex:
 
     def units(self, line: int, column: int, encoding: str) -> int:
         """Units before a column."""
-        text = self.line(line)
-        points = min(max(column - 1, 0), len(text))
-        if encoding == "utf-32" or text.isascii():
+        start, size = self._extent(line)
+        points = min(max(column - 1, 0), size)
+        if encoding == "utf-32" or self.text.isascii():
             return points
-        return width(text[:points], encoding)
+        at, seen = 0, 0
+        if size > LONG:
+            marks = self._marks(line, encoding)
+            at = points // LONG
+            at, seen = at * LONG, marks[at]
+        return seen + width(self.text[start + at : start + points], encoding)
 
     def column(self, line: int, units: int, encoding: str) -> int:
         """Column of a count of units. Inside a character that takes several units: the column it starts at."""
-        text = self.line(line)
+        start, size = self._extent(line)
         units = max(units, 0)
-        if encoding == "utf-32" or text.isascii():
-            return min(units, len(text)) + 1
-        seen = 0
-        for at, char in enumerate(text):
+        if encoding == "utf-32" or self.text.isascii():
+            return min(units, size) + 1
+        at, seen = 0, 0
+        if size > LONG:
+            marks = self._marks(line, encoding)
+            at = bisect_right(marks, units) - 1
+            at, seen = at * LONG, marks[at]
+        text = self.text[start + at : start + min(at + LONG, size)]
+        if text.isascii():
+            return min(at + units - seen, size) + 1
+        for char in text:
             seen += width(char, encoding)
             if seen > units:
                 return at + 1
-        return len(text) + 1
+            at += 1
+        return size + 1
+
+    def _extent(self, line: int) -> tuple[int, int]:
+        """Offset and length of a line; nothing for one that does not exist."""
+        if not 0 < line <= len(self._starts):
+            return 0, 0
+        return self._starts[line - 1], self._ends[line - 1] - self._starts[line - 1]
+
+    def _marks(self, line: int, encoding: str) -> list[int]:
+        """Units before each stretch of a long line: asked for once a position, it is not counted through each time."""
+        key = line, encoding
+        if key not in self._long:
+            start, size = self._extent(line)
+            stretches = (self.text[start + at : start + min(at + LONG, size)] for at in range(0, size, LONG))
+            self._long[key] = [0, *accumulate(width(stretch, encoding) for stretch in stretches)]
+        return self._long[key]
 
     def column_of_byte(self, line: int, offset: int) -> int:
         """Column of a count of bytes in UTF-8."""
@@ -108,4 +144,4 @@ def width(text: str, encoding: str) -> int:
         return len(text)
     if encoding == "utf-8":
         return len(text.encode("utf-8", "surrogatepass"))
-    return len(text) + sum(char > "\uffff" for char in text)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gradguard.source.piece import count_lines
@@ -17,7 +17,7 @@ from gradguard.source.scan import string_lines
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|$)")
 _MAGIC = re.compile(r"(?P<indent>[ \t]*)(?:[%!]|\?{1,2}[\w%])")
-_ASSIGNED = re.compile(r"(?P<left>[ \t]*[\w.,\[\] \t]+=[ \t]*)[%!](?!=)")
+_ASSIGNED = re.compile(r"(?P<left>[\w.,\[\] \t]+=[ \t]*)[%!](?!=)")
 _HELP = re.compile(r"(?P<indent>[ \t]*)[%\w.*]+\?{1,2}[ \t]*$")
 _CELL_MAGIC = re.compile(r"%%(\w+)")
 _PYTHON_MAGICS = frozenset(
@@ -37,13 +37,17 @@ class Joined:
         return max(bisect_right(self.starts, line) - 1, 0)
 
 
-def join(cells: Sequence[str]) -> Joined:
+def join(cells: Iterable[str]) -> Joined:
     """The cells as one program."""
+    return together(map(plain, cells))
+
+
+def together(cells: Iterable[str]) -> Joined:
+    """Cells that are plain Python already as one program."""
     parts: list[str] = []
     starts: list[int] = []
     line = 1
-    for cell in cells:
-        text = plain(cell)
+    for text in cells:
         if not text.endswith(("\n", "\r")):
             text += "\n"
         starts.append(line)

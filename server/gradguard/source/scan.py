@@ -200,13 +200,15 @@ def _spec_end(text: str, at: int, quote: str) -> int:
 def string_lines(text: str) -> set[int]:
     """Numbers (from 0) of lines that start inside a string."""
     inside: set[int] = set()
-    at = 0
+    at = line = 0
     while (match := _STRING.search(text, at)) is not None:
+        line += text.count("\n", at, match.start())
         at = match.end()
         if not match.group().startswith("#"):
             at = string_end(text, match.start(), match.group())
-            first = text.count("\n", 0, match.start())
-            inside.update(range(first + 1, first + 1 + text.count("\n", match.start(), at)))
+            first = line + 1
+            line += text.count("\n", match.start(), at)
+            inside.update(range(first, line + 1))
     return inside
 
 
