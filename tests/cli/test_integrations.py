@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,15 @@ def test_hooks_name_a_command_that_exists_and_obey_excludes(hook: dict[str, Any]
     assert arguments.force_exclude
     assert arguments.fix == hook["id"].endswith("-fix")
     assert hook["require_serial"]
+
+
+@pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
+def test_hooks_take_every_name_for_a_file(hook: dict[str, Any]) -> None:
+    words = [*hook["entry"].split()[1:], *hook["args"]]
+    names = ["train.py", "--output=out.py", "-v.py", "--select"]
+    arguments = parser().parse_args([*words, *names])
+    assert arguments.paths == names
+    assert (arguments.output, arguments.force_exclude) == (None, True)
 
 
 class Action:
@@ -59,6 +69,27 @@ class Action:
         done = subprocess.run(command, env={**environment, **given}, cwd=self.folder, check=False)
         calls = (self.folder / "calls").read_text().splitlines()
         return done.returncode, calls, (self.folder / "output").read_text()
+
+
+def test_the_action_installs_with_nothing_from_the_repository(tmp_path: Path) -> None:
+    step = next(step for step in ACTION["runs"]["steps"] if step["id"] == "install")
+    lines = [line for line in step["run"].splitlines() if not line.startswith("#")]
+    assert [line.split('" ', 1)[1].split()[:2] for line in lines] == [["-I", "-m"]] * 2
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    trace = tmp_path / "trace"
+    for name in ("venv", "pip", "ensurepip", "runpy", "contextlib", "logging", "sitecustomize"):
+        (repository / f"{name}.py").write_text(f"open({str(trace)!r}, 'a').write(__name__)\n")
+    # Without the last line, which would need the network.
+    subprocess.run(
+        ["bash", "-e", "-c", f"{lines[0]} --without-pip"],
+        cwd=repository,
+        env={"PATH": os.environ["PATH"], "PYTHON": sys.executable, "RUNNER_TEMP": str(tmp_path)},
+        check=True,
+        timeout=120,
+    )
+    assert (tmp_path / "gradguard" / "bin" / "python").exists()
+    assert not trace.exists()
 
 
 @pytest.fixture

@@ -46,6 +46,8 @@ ELSEWHERE = {
     "make test-editor": (".ci/run", "make test-editor"),
     "npm ci": ("Makefile", "\tnpm ci"),
     "npm run package": ("tests/vscode/run.sh", "node client/scripts/package.mjs"),
+    "python -m gradguard": ("tests/cli/test_safe_path.py", '"-m", "gradguard"'),
+    "python -P -m gradguard": ("tests/cli/test_safe_path.py", '"-P", "-m", "gradguard"'),
     "make new-rule name=some-pattern code=GG113": ("tests/docs/test_new_rule.py", '"docs.new_rule"'),
 }
 """Commands that are run by another part of continuous integration: the file that does it, and its words there."""
