@@ -122,6 +122,24 @@ def test_a_whole_folder_is_checked_in_several_processes(stranger: Stranger, comm
     assert "1 finding (1 error)" in done.stdout
 
 
+def test_nor_do_processes_that_are_started_anew_as_on_macos_and_windows(
+    stranger: Stranger, tmp_path: Path
+) -> None:
+    script = tmp_path / "start.py"
+    script.write_text(
+        "from gradguard.cli import process\n"
+        "process._FORKS = False\n"
+        "if __name__ == '__main__':\n"
+        "    import sys\n"
+        "    from gradguard.cli.main import main\n"
+        "    sys.exit(main())\n"
+    )
+    done = stranger.start(str(script), "check", "--no-cache", "--jobs", "2", ".")
+    assert (stranger.imported, done.returncode) == ([], 1), done.stderr
+    assert "1 finding (1 error)" in done.stdout
+    assert "train_it.py:5:1: error" in done.stdout
+
+
 @pytest.mark.parametrize("strategy", ["useBundled", "fromEnvironment"])
 def test_the_launcher_of_the_extension_imports_nothing_from_there(stranger: Stranger, strategy: str) -> None:
     done = stranger.start(

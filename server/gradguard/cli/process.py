@@ -60,12 +60,12 @@ class WorkerProcess:
             else multiprocessing.get_context("spawn").Process
         )
         self.connection, theirs = multiprocessing.Pipe()
-        self._process = start(target=_serve, args=(theirs, jobs, make), daemon=True)
         self.ready = False
         self.given: deque[int] = deque()
         """Jobs without an answer; the worker is at the first."""
         try:
-            with _interrupts_held():
+            self._process = start(target=_serve, args=(theirs, os.getcwd(), jobs, make), daemon=True)
+            with _interrupts_held(), _strangers_left():
                 self._process.start()
         except OSError:
             self.connection.close()
@@ -141,10 +141,28 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, usual)
 
 
+@contextlib.contextmanager
+def _strangers_left() -> Iterator[None]:
+    """A process that is not forked looks for `multiprocessing` in its current folder first, and has ours.
+
+    Raises OSError where there is no way back.
+    """
+    if _FORKS:
+        yield
+        return
+    here = os.getcwd()
+    os.chdir(here)
+    os.chdir(sys.base_prefix)
+    try:
+        yield
+    finally:
+        os.chdir(here)
+
+
 # In the worker
 
 
-def _serve(pipe: Connection, jobs: Sequence[Job], make: Callable[[], Checker]) -> None:
+def _serve(pipe: Connection, here: str, jobs: Sequence[Job], make: Callable[[], Checker]) -> None:
     """The life of a worker. Does not return: it ends when `pipe` is closed at the other end."""
     try:
         parent = multiprocessing.parent_process()
@@ -152,6 +170,7 @@ def _serve(pipe: Connection, jobs: Sequence[Job], make: Callable[[], Checker]) -
         _let_go({pipe.fileno(), parent.sentinel})
         end_with_parent(parent.join)
         _take_signals()
+        os.chdir(here)
         gc.set_threshold(*COLLECT_AFTER)
         checker = make()
         pipe.send(None)
