@@ -19,7 +19,7 @@ exit codes:
   0  no finding of warning or above
   1  findings of warning or above
   2  something could not be checked, or the request is wrong (the reason is on stderr);
-     with --strict also where anything was not read, or lost to a mistake in gradguard
+     with --strict also where anything was not read, or lost to an internal error
 """
 
 
@@ -110,7 +110,7 @@ def _check(commands: argparse._SubParsersAction[_Parser]) -> None:
     out.add_argument(
         "--strict",
         action="store_true",
-        help="exit with 2 if anything was not read, or not analysed because of a mistake in gradguard",
+        help="exit with 2 if anything was not read, or not analysed because of an internal error",
     )
     out.add_argument(
         "-v", "--verbose", action="store_true", help="tell where the analysis stopped early, and why"
