@@ -90,7 +90,14 @@ def start(gradguard: Runner, *words: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        preexec_fn=hear_signals,
     )
+
+
+def hear_signals() -> None:
+    """Whatever the tests themselves were told to ignore, as by nohup."""
+    for name in ("SIGINT", "SIGHUP", "SIGTERM"):
+        signal.signal(signal.Signals[name], signal.SIG_DFL)
 
 
 def check(gradguard: Runner, *options: str, files: int = 30) -> subprocess.Popen[bytes]:
