@@ -151,9 +151,12 @@ def _jobs(arguments: argparse.Namespace, configuration: Configuration, troubles:
         from gradguard.cli import git
 
         folder = Path(os.path.abspath(paths[0]))
-        changed = git.changed_since(arguments.changed_since, folder if folder.is_dir() else folder.parent)
-        real = {Path(os.path.realpath(path)) for path in changed}
-        targets = [target for target in targets if Path(os.path.realpath(target.path)) in real]
+        changed = git.changed_since(
+            arguments.changed_since,
+            folder if folder.is_dir() else folder.parent,
+            [target.path for target in targets],
+        )
+        targets = [target for target in targets if target.path in changed]
     return [Job(str(target.path), configuration.of(target.path.parent), target.named) for target in targets]
 
 
