@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gradguard.check import api
@@ -55,6 +55,11 @@ class Analysis:
     def whole(self) -> bool:
         """Whether the text parses and the analysis went through: only then may everything be fixed at once."""
         return not self.source.errors and not self.outcome.report.lost
+
+    def without_tape(self) -> Analysis:
+        """The same without tape and trees, which take most of the memory; trees are made again when asked for."""
+        source = Source(self.source.path, self.source.text)
+        return replace(self, source=source, outcome=replace(self.outcome, tape=None))
 
 
 def analyse(

@@ -112,7 +112,7 @@ def register_pull(server: Server, *, workspace: bool) -> None:
     )
     async def on_pull(params: lsp.DocumentDiagnosticParams) -> Any:
         uri = params.text_document.uri
-        program = await server.session.current(uri, LONG_PATIENCE)
+        program = await server.session.current(uri, LONG_PATIENCE, whole=False)
         if program is None and server.session.program(uri) is not None:
             raise JsonRpcContentModified("the text is being analysed")
         shown = server.publisher.shown(uri)

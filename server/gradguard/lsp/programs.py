@@ -41,6 +41,9 @@ class Program:
     stale: bool = False
     """To be analysed anew for such a reason, which has not begun."""
 
+    resting: bool = False
+    """Its answer is without trees and tape."""
+
     @property
     def fresh(self) -> bool:
         """Whether the answer is for the current version, and for what it rests on."""

@@ -33,6 +33,7 @@ from gradguard.lsp.files import Disk, View
 from gradguard.lsp.loading import InForce
 from gradguard.lsp.lookout import Lookout
 from gradguard.lsp.programs import Program, Programs
+from gradguard.lsp.recent import Recent
 from gradguard.lsp.snapshot import Snapshot, of_cells, of_document
 from gradguard.lsp.worker import Urgency, Worker
 from gradguard.source.text import Source
@@ -41,6 +42,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 GATE = "torch"
+AWAKE = 1_000_000
+"""Characters of the texts whose trees and tapes are kept: there are some 450 objects for a thousand of them."""
 AHEAD = 4
 """Programs to be analysed for another reason than an edit of theirs that are given to the worker at a time."""
 
@@ -74,6 +77,7 @@ class Session:
         """Keys of programs to be analysed anew, the first to come first; `_ahead` are those given to the worker."""
         self._ahead: set[str] = set()
         self._feeding = False
+        self._awake = Recent(AWAKE)
         self._configured = False
         self._worker: Worker | None = None
         self._latest: dict[str, Analysis] = {}
@@ -221,17 +225,18 @@ class Session:
         """The program that an open document belongs to."""
         return self.programs.of(uri)
 
-    async def current(self, uri: str, patience: float) -> Program | None:
+    async def current(self, uri: str, patience: float, *, whole: bool = True) -> Program | None:
         """The program of a document with an answer for its current version, waiting for that if need be.
 
-        None when the document is not open, was closed, or the wait (seconds) was in vain.
+        None when the document is not open, was closed, or the wait (seconds) was in vain. whole: with what only
+        those need who ask about a place in it.
         """
         end = time.monotonic() + patience
         while True:
             program = self.program(uri)
-            if program is None or program.fresh:
+            if program is None or (program.fresh and not (whole and program.resting)):
                 return program
-            if program.stale:
+            if program.stale or program.fresh:
                 self._touch(program)
             self.lookout.hurry(program.snapshot.path)
             self.worker.hurry(program.key)
@@ -271,6 +276,8 @@ class Session:
         """What the worker makes of a program's analysis; None where the text changed."""
         found, force = program.analysis, program.force
         if found is None or force is None or program.of is not snapshot or not program.fresh:
+            return None
+        if program.resting:
             return None
         result: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
 
@@ -357,6 +364,7 @@ class Session:
         self._answer_again(targets)
         self._stale.pop(key, None)
         self._ahead.discard(key)
+        self._awake.drop(key)
         self.refresh(self.programs.readers(path))
 
     def _saved(self, program: Program | None) -> None:
@@ -444,12 +452,28 @@ class Session:
     ) -> None:
         self._ahead.discard(program.key)
         targets = self.programs.answer(program, snapshot, found, seen)
+        self._rest(program)
         self._release(program)
         try:
             self._answered(program)
             self._answer_again(targets, program)
         finally:
             self.refresh([*self._outdated(snapshot.path, program), *self._behind(program)])
+
+    def _rest(self, answered: Program) -> None:
+        """Let go of trees and tapes of programs that nobody looks at: collecting garbage looks at all there are.
+
+        They keep their findings. Who asks about a place in one has it analysed anew.
+        """
+        answered.resting = False
+        if answered.analysis is None or answered.cells is not None:
+            self._awake.drop(answered.key)
+            return
+        for key in self._awake.use(answered.key, len(answered.snapshot.text)):
+            program = self.programs.get(key)
+            if program is not None and program.fresh and program.analysis is not None:
+                program.resting = True
+                program.analysis = self._latest[key] = program.analysis.without_tape()
 
     def _outdated(self, path: str, but: Program) -> Iterator[Program]:
         """Programs whose answer rests on another text of the file at a path than the present one."""
