@@ -72,9 +72,10 @@ def _with_end(path: str) -> str:
 class Projects:
     """Where files lie and what belongs to them: so far, and no farther, their imports are followed."""
 
-    def __init__(self) -> None:
-        self._here = os.path.realpath(os.getcwd())
-        self._around_here = _package(self._here)
+    def __init__(self, *, working_folder: bool = True) -> None:
+        """working_folder: whether the one of this process means anything to the user."""
+        self._here = os.path.realpath(os.getcwd()) if working_folder else ""
+        self._around_here = _package(self._here) if working_folder else ""
         self._real: dict[str, str] = {}
         self._repositories: dict[str, str] = {}
 
@@ -90,7 +91,7 @@ class Projects:
             inside = _with_end(real).startswith(_with_end(os.path.realpath(root)))
             return (root,) if inside else (root, self._around(real))
         around = self._around(real)
-        return (around,) if self._is_here(real) else (around, self._here)
+        return (around,) if not self._here or self._is_here(real) else (around, self._here)
 
     def _around(self, real: str) -> str:
         repository = self._repository(real)
@@ -99,7 +100,7 @@ class Projects:
         return self._around_here if self._is_here(real) else _package(real)
 
     def _is_here(self, real: str) -> bool:
-        return _with_end(real).startswith(_with_end(self._here))
+        return bool(self._here) and _with_end(real).startswith(_with_end(self._here))
 
     def _resolved(self, folder: str) -> str:
         outer, name = os.path.split(folder)

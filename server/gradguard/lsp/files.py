@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import os
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gradguard.check.workspace import KEPT, ReadingWorkspace
 from gradguard.disk.links import Bounds
 from gradguard.disk.reading import Missing, Unreadable, read_file, unreadable
+from gradguard.lsp.loading import InForce, bounds
 from gradguard.lsp.reads import MOST, Hangs, Reads
 from gradguard.source.text import Source
 
@@ -31,6 +32,8 @@ class Disk:
         self._files: OrderedDict[str, _Read] = OrderedDict()
         self._buffers: dict[str, Source] = {}
         self._size = 0
+        self._unread: dict[str, str] = {}
+        """Why files are not read that imports lead to."""
 
     def buffer(self, path: str, text: str) -> Source:
         """The parsed text of an open buffer."""
@@ -76,8 +79,14 @@ class Disk:
         try:
             return _Read(stamp, Source(path, read_file(path).text))
         except Unreadable as error:
-            log.warning("not read: %s: %s", path, error)
+            self.unread(path, str(error))
             return _Read(stamp, None)
+
+    def unread(self, path: str, why: str) -> None:
+        """An import leads to something that cannot be read: told in the log until it is something else."""
+        if self._unread.get(path) != why:
+            self._unread[path] = why
+            log.warning("not read: %s: %s (imported)", path, why)
 
     def _drop(self, path: str) -> None:
         known = self._files.pop(path, None)
@@ -89,18 +98,16 @@ class View:
     """The workspace for one analysis (`check.workspace.Workspace`); notes which files it looked at.
 
     buffers: texts of open documents by path, of which each is looked up once: typing goes on meanwhile.
-    roots: folders in which absolute imports are looked up. within: those in which a file must lie that is not open.
+    force: says where imports are looked up, and where a file must lie that is not open.
     """
 
-    def __init__(
-        self, disk: Disk, buffers: Mapping[str, str], roots: Sequence[str], within: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, disk: Disk, buffers: Mapping[str, str], force: InForce) -> None:
         self._disk = disk
         self._buffers = buffers
         self._texts: dict[str, str | None] = {}
-        self._within = within
+        self._settings = force.settings
         self._bounds: Bounds | None = None
-        self._finder = ReadingWorkspace(self._exists, lambda path: None, roots)
+        self._finder = ReadingWorkspace(self._exists, lambda path: None, force.roots, absent=self._absent)
         self.seen: dict[str, str | None] = {}
 
     def resolve(self, module: str, level: int, from_path: str) -> str | None:
@@ -128,9 +135,29 @@ class View:
             self._disk.reads.touch(path)
         except Hangs:
             return False
+        return os.path.isfile(path) and self._inside(path)
+
+    def _absent(self, path: str) -> None:
+        """Something may stand where an import leads, and still be no file that is read."""
+        try:
+            self._disk.reads.touch(path)
+            if not os.path.lexists(path) or os.path.isdir(path):
+                return
+            if os.path.isfile(path) and not self._inside(path):
+                self._disk.unread(path, "it lies out of the project")
+            else:
+                read_file(path)
+        except Hangs:
+            pass
+        except Missing:
+            self._disk.unread(path, "a link that leads nowhere")
+        except Unreadable as error:
+            self._disk.unread(path, str(error))
+
+    def _inside(self, path: str) -> bool:
         if self._bounds is None:
-            self._bounds = Bounds(self._within)
-        return os.path.isfile(path) and self._bounds.holds(path)
+            self._bounds = bounds(self._settings)
+        return self._bounds.holds(path)
 
     def _buffer(self, path: str) -> str | None:
         if path not in self._texts:

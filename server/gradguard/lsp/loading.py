@@ -16,7 +16,7 @@ from gradguard.check.patterns import compiled
 from gradguard.check.selection import relative
 from gradguard.check.settings import ALWAYS_EXCLUDED, Settings, resolve
 from gradguard.check.workspace import source_roots
-from gradguard.disk.links import Bounds
+from gradguard.disk.links import Bounds, Projects
 from gradguard.disk.reading import Missing, Unreadable
 from gradguard.lsp.reads import Hangs, Reads
 
@@ -64,6 +64,7 @@ class Loader:
         self._texts: dict[str, str | None] = {}
         self._problems: dict[str, tuple[Problem, ...]] = {}
         self._projects: dict[str, pyproject.Project] = {}
+        self._around = Projects(working_folder=False)
         self._shared: dict[tuple[str, str], InForce] = {}
         self._faults: set[str] = set()
 
@@ -120,15 +121,11 @@ class Loader:
         editor = self._of_folder.get(folder, self._general)
         project = self._project(directory) if directory else pyproject.NO_PROJECT
         root = project.root or folder
-        within = tuple(dict.fromkeys(each for each in (*self._folders, root) if each))
-        trusted = tuple(
-            os.path.normpath(os.path.join(root, each)) for each in editor.layer.get("src", ()) if root
-        )
-        settings = resolve(editor.layer, project.parsed.layer)
-        settings = settings.with_changes(root=root, within=within, trusted=trusted)
-        roots: list[str] = []
-        if root:
-            roots = self._roots(settings, project)
+        src = editor.layer.get("src", ())
+        trusted = tuple(os.path.normpath(os.path.join(root, each)) for each in src if root)
+        settings = resolve(editor.layer, project.parsed.layer).with_changes(root=root, trusted=trusted)
+        settings = settings.with_changes(within=self._within(directory, project.root))
+        roots = self._roots(settings, project) if root else []
         looked = [project.path] if project.path else []
         while directory:
             looked.append(os.path.join(directory, pyproject.NAME))
@@ -165,6 +162,16 @@ class Loader:
                 self._problems[path] = (Problem(path, "", f"cannot be read: {error}"),)
         return self._texts[path]
 
+    def _within(self, directory: str, root: str) -> tuple[str, ...]:
+        """Where what the files of a directory import must lie: in what is open, or belongs to their project."""
+        around: tuple[str, ...] = ()
+        if directory:
+            try:
+                around = self._reads.call(directory, lambda: self._around.within(directory, root))
+            except Hangs:
+                around = (root or directory,)
+        return tuple(dict.fromkeys((*self._folders, *around)))
+
     def _roots(self, settings: Settings, project: pyproject.Project) -> list[str]:
         try:
             roots, left = self._reads.call(settings.root, lambda: _inside(settings))
@@ -183,4 +190,9 @@ class Loader:
 
 
 def _inside(settings: Settings) -> tuple[list[str], list[str]]:
-    return source_roots(settings, settings.root, Bounds(settings.within).holds_folder)
+    return source_roots(settings, settings.root, bounds(settings).holds_folder)
+
+
+def bounds(settings: Settings) -> Bounds:
+    """Where imported files must lie that are not open. It looks at the disk."""
+    return Bounds((*settings.within, *settings.trusted) if settings.within else ())

@@ -299,7 +299,7 @@ class Session:
 
     def view(self, force: InForce) -> View:
         """Other files as an analysis under these settings sees them."""
-        return View(self.disk, self.documents.texts, force.roots, force.settings.within)
+        return View(self.disk, self.documents.texts, force)
 
     def findings(self, program: Program) -> tuple[Finding, ...]:
         """What is shown for a program: its own findings, those of others in it, and observed ones."""
