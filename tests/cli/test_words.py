@@ -65,9 +65,10 @@ def outcomes(draw: st.DrawFn) -> tuple[Outcome, str]:
     return Outcome(
         tuple(findings),
         (edits,) * len(findings),
-        (Limit(draw(NAMES), SAVED.span, draw(TEXTS)),),
+        (Limit(draw(NAMES), SAVED.span, draw(TEXTS), draw(TEXTS)),),
         (Trouble(draw(NAMES), draw(TEXTS), draw(st.integers(0, 3))),),
         torch=draw(TEXTS),
+        strict=draw(st.booleans()),
     ), line
 
 
@@ -106,7 +107,7 @@ def test_colours_are_all_that_a_terminal_acts_on(
 def test_github_has_one_command_for_each_finding_and_trouble(given: tuple[Outcome, str]) -> None:
     outcome, _ = given
     shown = github.render(outcome)
-    expected = [each.path for each in (*outcome.findings, *outcome.troubles)]
+    expected = [each.path for each in (*outcome.findings, *outcome.troubles, *outcome.parts_lost)]
     check(shown, meant=len(expected))
     for line, path in zip(shown.splitlines(), expected):
         _, _, rest = line.partition(" file=")
