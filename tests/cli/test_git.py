@@ -224,3 +224,21 @@ def test_a_device_in_the_place_of_a_file_of_git_ends_in_time(
     (repository / ".git" / "refs" / "heads" / "main").symlink_to("/dev/zero")
     with pytest.raises(GitFailed, match="--changed-since: "):
         names(repository)
+
+
+@pytest.mark.parametrize("entry", ["", ".", "bin"], ids=["empty", "dot", "relative"])
+def test_git_is_never_that_of_the_repository(
+    repository: Path, entry: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repository / "bin").mkdir()
+    for folder in (repository, repository / "bin"):
+        program = folder / ("git.exe" if os.name == "nt" else "git")
+        program.write_text("#!/bin/sh\ntouch was-run\nexit 1\n")
+        program.chmod(0o755)
+    monkeypatch.chdir(repository)
+    monkeypatch.setenv("PATH", os.pathsep.join([entry, os.environ["PATH"]]))
+    assert names(repository) == set()
+    monkeypatch.setenv("PATH", entry)
+    with pytest.raises(GitFailed, match="needs git, which was not found"):
+        names(repository)
+    assert not (repository / "was-run").exists()

@@ -156,15 +156,15 @@ def _git(folder: Path, *arguments: str, missing: str = "", stdin: bytes = b"", n
     """What git answers; `none` is its code for an empty answer. Raises GitFailed."""
     try:
         process = subprocess.Popen(
-            ["git", *_OFF, *arguments],
+            [_program(), *_OFF, *arguments],
             cwd=folder,
             env={**os.environ, **_ENVIRONMENT},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-    except FileNotFoundError:
-        raise GitFailed("--changed-since needs git, which was not found") from None
+    except OSError as error:
+        raise GitFailed(f"--changed-since: git cannot be run: {error.strerror}") from None
     _limit(process.pid)
     with process:
         try:
@@ -179,6 +179,20 @@ def _git(folder: Path, *arguments: str, missing: str = "", stdin: bytes = b"", n
         message = err.decode(errors="replace").strip().splitlines()
         raise GitFailed(f"--changed-since: {message[0] if message else 'git failed'}")
     return out
+
+
+def _program() -> str:
+    """Where git lies. Raises GitFailed.
+
+    Windows looks for a bare name in the current folder first, others where PATH has an empty entry or a relative one:
+    the repository may hold a program of that name.
+    """
+    name = "git.exe" if os.name == "nt" else "git"
+    for folder in filter(os.path.isabs, os.get_exec_path()):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    raise GitFailed("--changed-since needs git, which was not found")
 
 
 def _limit(process: int) -> None:
