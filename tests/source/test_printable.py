@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -25,6 +26,7 @@ ANY = TEXTS | st.text()
         ("\udc9b\ud800", r"\x9b\ud800"),
         ("::error ::hi.py", r"\::error ::hi.py"),
         (" \u3000::error ::hi.py", " \u3000\\::error ::hi.py"),
+        (" \t::error ::hi.py", r" \t::error ::hi.py"),
         ("x  ##vso[task.complete]", r"x  ##\vso[task.complete]"),
         ("###[group]", r"###\[group]"),
     ],
@@ -60,6 +62,21 @@ def test_no_character_acts() -> None:
             assert printable(char) != char or 0xDCA0 <= ord(char) <= 0xDCFF
         else:
             assert not acting(printable(char), keep=""), hex(ord(char))
+
+
+BEFORE = (" ", "\t", "\n", "\r", "\x0c", "\xa0", "\u3000", "\u2028", ":", "::", "#", "##", "x")
+
+
+def test_no_way_leads_to_a_command() -> None:
+    for count in range(1, 5):
+        for parts in product(BEFORE, repeat=count):
+            for command in ("::error ::x", "##[error]x"):
+                text = "".join(parts) + command
+                one, several = printable(text), printable_lines(text)
+                assert not acting(one, keep="")
+                assert not acting(several, keep="\n\t")
+                assert not commands(one), text
+                assert not commands(several), text
 
 
 @given(ANY)

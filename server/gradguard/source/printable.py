@@ -19,12 +19,12 @@ _UNSEEN = (
 Letters of a name that is no UTF-8 (U+DCA0 to U+DCFF, as Python has them) are for who encodes: a file may keep the name.
 """
 
-_BLANK = " \t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
+_BLANK = " \xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
 
 # GitHub obeys `::name ...::` at the start of a line, blanks aside, and `##[name ...]` wherever it stands, as Azure does
 # `##vso[...]` and TeamCity `##teamcity[...]`. A backslash between keeps either from being one.
 _ONE_LINE = re.compile(rf"[{_UNSEEN}]|(?P<obeyed>\A[{_BLANK}]*(?=::)|##(?=\w*\[))")
-_LINES = re.compile(rf"(?![\n\t])[{_UNSEEN}]|(?P<obeyed>^[{_BLANK}]*(?=::)|##(?=\w*\[))", re.MULTILINE)
+_LINES = re.compile(rf"(?![\n\t])[{_UNSEEN}]|(?P<obeyed>^[\t{_BLANK}]*(?=::)|##(?=\w*\[))", re.MULTILINE)
 _JSON = re.compile(rf"(?!\n)[{_UNSEEN}]|(?<=#)#(?=\w*\[)")
 
 _KNOWN_AS = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
