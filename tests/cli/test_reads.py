@@ -167,6 +167,25 @@ def test_folders_too_deep_to_be_named_are_told(gradguard: Runner) -> None:
         subprocess.run(["rm", "-rf", str(deep)], check=True)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 100_000, "not a gradguard baseline"),
+        ('{"gradguard-baseline": ' + "1" * 5_000 + "}", "not a gradguard baseline"),
+        ('{"gradguard-baseline": 1, "findings": {"a": 1}}', "not a gradguard baseline"),
+        (None, "a named pipe, not a file"),
+    ],
+)
+def test_a_baseline_that_cannot_be_read_is_named(gradguard: Runner, text: str | None, message: str) -> None:
+    path = gradguard.folder / "known.json"
+    if text is None:
+        os.mkfifo(path)
+    else:
+        path.write_text(text)
+    done = gradguard("check", "--baseline", "known.json")
+    assert (done.code, done.err) == (2, f"gradguard: error: known.json: {message}\n")
+
+
 # What the system refuses
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 from tests.oracle.pool import Died, shared_pool
@@ -147,3 +149,26 @@ def test_module_that_does_not_exist():
     ran = run("-m", "nowhere", files={})
     assert (ran.code, ran.stderr) == (2, "gradguard run: No module named nowhere\n")
     assert LAST_RUN not in ran.files
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_a_program_from_a_pipe_is_quoted_without_asking_the_pipe_again(tmp_path):
+    os.mkfifo(tmp_path / "train.py")
+    program = STALE.replace("except RuntimeError", "except KeyError")
+    words = [
+        sys.executable,
+        "-c",
+        "import sys; from gradguard.cli.main import main; sys.exit(main(['run', 'train.py']))",
+    ]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    writer = subprocess.Popen(["sh", "-c", 'printf %s "$0" > train.py', program], cwd=tmp_path)
+    with subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            _, report = process.communicate(timeout=60)
+        finally:
+            process.kill()
+            writer.kill()
+            writer.wait()
+    assert process.returncode == 1
+    assert f"train.py:{LINE}:1: error: GG101" in report
+    assert f"{LINE} | y.add_(1)" in report

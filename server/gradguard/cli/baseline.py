@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gradguard.cli.fingerprints import LineOf, fingerprints
 from gradguard.cli.refused import Refused
+from gradguard.disk.reading import RECORD_BYTES, Missing, Unreadable, read_utf8
 from gradguard.disk.writing import replace_file
 from gradguard.findings import Finding
 
@@ -39,15 +40,15 @@ class Baseline:
 def read(path: Path) -> Baseline:
     """Read a baseline. Raises BadBaseline."""
     try:
-        data = json.loads(path.read_text("utf-8"))
+        data = json.loads(read_utf8(path, RECORD_BYTES))
         if data["gradguard-baseline"] != FORMAT:
             raise BadBaseline(f"{path}: written by another version of gradguard; write it anew")
         return Baseline(path, frozenset(str(each["mark"]) for each in data["findings"]))
-    except FileNotFoundError:
+    except Missing:
         raise BadBaseline(f"{path}: no such baseline; write it with --write-baseline {path}") from None
-    except OSError as error:
-        raise BadBaseline(f"{path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
+    except Unreadable as error:
+        raise BadBaseline(f"{path}: {error}") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise BadBaseline(f"{path}: not a gradguard baseline") from None
 
 

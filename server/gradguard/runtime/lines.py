@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import io
 import linecache
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 
+from gradguard.disk.reading import read_or_none
 from gradguard.findings import Span
 from gradguard.runtime.frames import Place
 from gradguard.source.printable import quotable
@@ -14,12 +16,20 @@ from gradguard.source.printable import quotable
 Function = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
+def _lines(path: str) -> list[str]:
+    """Lines with their ends. What is no file, such as a cell of a notebook, Python knows from when it ran."""
+    if path in linecache.cache:
+        return linecache.getlines(path)
+    lines = io.StringIO(read_or_none(path), newline=None).readlines()
+    return lines if not lines or lines[-1].endswith("\n") else [*lines[:-1], lines[-1] + "\n"]
+
+
 class File:
     """Lines and tree of one file; the tree is empty if the file cannot be read or parsed."""
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.lines = linecache.getlines(path)
+        self.lines = _lines(path)
         try:
             self.tree: ast.AST = ast.parse("".join(self.lines))
         except (SyntaxError, ValueError):

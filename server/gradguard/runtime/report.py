@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tokenize
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +13,7 @@ import torch
 
 from gradguard import __version__
 from gradguard.disk.folder import Folder
+from gradguard.disk.reading import read_or_none
 from gradguard.findings import Finding, Limit, Severity, Span
 from gradguard.runtime import lines
 from gradguard.source.printable import printable
@@ -117,12 +117,8 @@ def _series(timeline: Timeline) -> Series:
 
 def content_hash(path: str) -> str:
     """SHA-256 of the file's text in UTF-8, without a byte order mark, line ends as they are; empty if unreadable."""
-    try:
-        with open(path, "rb") as raw:
-            encoding, _ = tokenize.detect_encoding(raw.readline)
-            raw.seek(0)
-            text = raw.read().decode(encoding)
-    except (OSError, SyntaxError, UnicodeDecodeError, LookupError):
+    text = read_or_none(path)
+    if text is None:
         return ""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import linecache
 import os
 import runpy
 import sys
 import types
 from collections.abc import Callable, Sequence
+from importlib.util import decode_source
 from pathlib import Path
 from typing import NoReturn
 
@@ -122,7 +124,11 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
 def _script(path: str, arguments: list[str]) -> Callable[[], None]:
     """Raises OSError or SyntaxError if the script cannot be read."""
     full = os.path.abspath(path)
-    code = handlers.compiled(Path(full).read_bytes(), full)
+    data = Path(full).read_bytes()
+    code = handlers.compiled(data, full)
+    if not os.path.isfile(full):  # a pipe gives its text once, and who quotes it would wait for more
+        lines = decode_source(data).splitlines(keepends=True)
+        linecache.cache[full] = (len(data), None, lines, full)
 
     def start() -> None:
         sys.argv = [path, *arguments]
