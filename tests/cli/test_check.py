@@ -315,13 +315,13 @@ def test_the_cache_is_what_answers(gradguard: Runner, cache_folder: Path) -> Non
 
 def test_projects_have_caches_of_their_own(gradguard: Runner, cache_folder: Path) -> None:
     gradguard.write(train=RAISES)
+    (gradguard.folder / "pyproject.toml").touch()
     first = gradguard("check", "--format", "json")
     other = Runner(gradguard.folder.rename(gradguard.folder.parent / "moved"))
     assert other("check", "--format", "json") == first
     assert sorted(each.name.rpartition("-")[0] for each in cache_folder.iterdir()) == ["moved", "project"]
     inner = Runner(other.folder / "inner")
     inner.folder.mkdir()
-    (other.folder / "pyproject.toml").touch()
     inner("check", "..")
     assert len(list(cache_folder.iterdir())) == 2
 

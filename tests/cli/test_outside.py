@@ -20,10 +20,12 @@ LINKS = {
     ".gitignore": "../outside/report.json",
     "__pycache__": "../outside",
     "cachedir": "../outside",
+    "circle.py": "circle.py",
     "dangling.py": "../outside/missing.py",
     "folder": "../outside",
     "linked.py": "../outside/train.py",
     "loop": ".",
+    "part/linked.py": "../train.py",
     "report.json": "../outside/report.json",
     "up": "..",
 }
@@ -35,6 +37,7 @@ def project(gradguard: Runner) -> Runner:
     """A repository in which every name that may be written to is a link, and neighbours that are old."""
     gradguard.write(train=RAISES)
     (gradguard.folder / "pyproject.toml").touch()
+    (gradguard.folder / "part").mkdir()
     for name, target in LINKS.items():
         (gradguard.folder / name).symlink_to(target)
     outside = gradguard.folder.parent / "outside"
@@ -88,6 +91,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "named": (("check", "train.py", "folder"), ()),
     "diff": (("check", ".", "--diff"), ()),
     "fix": (("check", ".", "--fix"), ("train.py",)),
+    "fix of a part": (("check", "part", "--fix"), ()),
     "output": (("check", ".", "--output", "new.json", "--format", "json"), ("new.json",)),
     "output to a link": (("check", ".", "--output", "report.json"), ()),
     "output through a link": (("check", ".", "--output", "folder/new.json"), ()),
