@@ -114,19 +114,22 @@ def _shape(node: object, options: bool) -> Hashable:
         return tuple(_shape(item, options) for item in node)
     if not isinstance(node, ast.AST):
         return node if isinstance(node, Hashable) else None
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
-        held = [*node.args, *(keyword.value for keyword in node.keywords)]
-        if all(_shape(value, options) == _CONSTANT for value in held):
-            return _CONSTANT
+    if isinstance(node, ast.Call):
+        return _call_shape(node, options)
     parts = tuple((name, _shape(value, options)) for name, value in ast.iter_fields(node) if name != "ctx")
     if isinstance(node, _HELD) and all(_plain(value) for name, value in parts if name != "op"):
         return _CONSTANT
-    if isinstance(node, ast.Call) and not options:
-        given = tuple(
-            _shape(one, options) for one in node.keywords if _shape(one.value, options) != _CONSTANT
-        )
-        parts = (*parts[:2], ("keywords", given))
     return (type(node).__name__, *parts)
+
+
+def _call_shape(node: ast.Call, options: bool) -> Hashable:
+    args = tuple(_shape(one, options) for one in node.args)
+    keywords = [(one.arg, _shape(one.value, options)) for one in node.keywords]
+    if isinstance(node.func, ast.Name) and node.func.id == "dict":
+        if _plain(args) and all(value == _CONSTANT for _, value in keywords):
+            return _CONSTANT
+    given = tuple(one for one in keywords if options or one[1] != _CONSTANT)
+    return ("Call", _shape(node.func, options), args, given)
 
 
 def _plain(part: Hashable) -> bool:

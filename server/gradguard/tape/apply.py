@@ -216,7 +216,9 @@ def _cuts(run: Run, inputs: list[Tensor], bound: Bound) -> frozenset[Cut]:
             cuts |= tensor.cuts
     for value in bound.values.values():
         if isinstance(value, (Sym, ArrayV)):
-            cuts |= graphs.cuts_in(value)
+            cuts |= graphs.cuts_in(run, value)
+    if cuts:
+        run.work(len(cuts))
     if run.modes.grad is not False:
         return cuts
     off = run.modes.why_off
@@ -224,7 +226,7 @@ def _cuts(run: Run, inputs: list[Tensor], bound: Bound) -> frozenset[Cut]:
         cut = run.cuts_under.setdefault(off.node, Cut(off, "no_grad", ""))
         for tensor in inputs:
             if tensor.requires_grad is not False:
-                cut.leaves.update(graphs.leaves_of(tensor))
+                cut.leaves.update(graphs.leaves_of(run, tensor))
         cuts |= {cut}
     return cuts
 
@@ -339,7 +341,9 @@ def _save(run: Run, node: Node, form: Form, planned: Plan, bound: Bound) -> None
         expr = _spelled(bound, saved.role)
         roles = askers if node.composite and len(node.edges) > 1 else frozenset()
         serves = tuple(tensor for role in roles for tensor in bound.tensors(role))
-        for tensor in bound.tensors(saved.role):
+        kept_here = bound.tensors(saved.role)
+        run.work(machine.WRITTEN * (len(kept_here) - 1))
+        for tensor in kept_here:
             machine.save(
                 run,
                 node,
@@ -374,6 +378,8 @@ def _save_elements(run: Run, node: Node, saved: Saved, bound: Bound) -> None:
     """Keep those of a list that the other tensors of the list ask for."""
     value = bound.values.get(saved.role)
     items = value.items if isinstance(value, (ListV, TupleV)) else [value]
+    # Each is looked at beside all others.
+    run.work(len(items) ** 2)
     for index, item in enumerate(items):
         kept = holds(run, saved.when, bound, of=index)
         beside = others(bound, saved.role, index)

@@ -10,6 +10,7 @@ from gradguard.tape import imports, library, lifetime, machine, tensors, version
 from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
+from gradguard.tape.keys import Key
 from gradguard.tape.lending import lend
 from gradguard.tape.run import Run
 from gradguard.tape.truth import TRAINS
@@ -113,7 +114,7 @@ def _unknown_get(run: Run, owner: Sym, name: str) -> Value:
     if owner.kind in ("int", "number", "index", "str") or (owner.kind == "tensor"):
         return BuiltinMethod(owner, name)
     made = Sym(
-        (*owner.key, "attr", name),
+        Key(owner.key, "attr", name),
         data=owner.data and name not in ("grad",),
         text=f"{owner.text}.{name}" if owner.text else name,
     )
@@ -245,7 +246,13 @@ def _merged(cls: ClassV) -> tuple[Value, ...]:
         if mark not in seen:
             seen.add(mark)
             kept.append(one)
-    return tuple(reversed(kept))
+    kept.reverse()
+    # What is beyond may define anything, as a base that is not known.
+    return tuple(kept) if len(kept) <= MAX_BASES else (*kept[:MAX_BASES], None)
+
+
+MAX_BASES = 128
+"""Classes among which an attribute is looked up."""
 
 
 def is_subclass(cls: Value, path: str) -> bool:
@@ -350,6 +357,7 @@ def put(
         if held.grad_owner is not None:
             held.memory.kept = place
     elif isinstance(held, (ListV, TupleV, DictV)):
+        run.weigh((held,))
         for tensor in tensors_in(held):
             machine.stored(run, tensor, place, tensor.bound_name, inside=True)
     if isinstance(owner, Instance):

@@ -19,7 +19,8 @@ from gradguard.tape.events import (
     SecondBackward,
     WriteFact,
 )
-from gradguard.tape.machine import current_node, gradient_overwritten, requires_grad, source_text
+from gradguard.tape.graphs import VISIT
+from gradguard.tape.machine import WRITTEN, current_node, gradient_overwritten, requires_grad, source_text
 from gradguard.tape.run import Run
 
 MAX_WRITES_SHOWN = 3
@@ -46,7 +47,7 @@ def backward(
     create: Tri = False,
     trains: bool = True,
 ) -> list[Tensor]:
-    """Differentiate `roots`. Returns the leaves that were reached (for `.grad`).
+    """Differentiate `roots`. Returns the leaves that were reached (for `.grad`). Raises BudgetExceeded.
 
     trains: a loop in which this happens is a loop over steps.
     """
@@ -54,6 +55,7 @@ def backward(
     parts: dict[Node, set[int]] = {}
     asked = reached
     if inputs is not None:
+        run.work(VISIT * (len(reached) + len(inputs)))
         reached, parts = _towards(reached, {tensor: current_node(run, tensor, place) for tensor in inputs})
     second: list[tuple[Node, _Reached]] = []
     order = run.tick()
@@ -74,6 +76,7 @@ def backward(
             continue
         crossed = _carried_over(run, node, how) if node.walks else None
         run_for = parts.get(node)
+        run.work(len(node.saved))
         for saved in node.saved:
             used = run_for is None or any(tensor.number in run_for for tensor in saved.serves)
             if used or not saved.serves:
@@ -90,6 +93,7 @@ def backward(
     run.backwards.append((place, run.iterations()))
     if retain is True and create is False:
         run.retained.append((place, [node for node in reached if node.frees is not False], order))
+    run.work(WRITTEN * len(leaves))
     run.accumulated.update(leaf.number for leaf in leaves)
     if accumulate and inputs is None:
         for leaf in leaves:
@@ -124,6 +128,16 @@ def check_saved(
         return False
     tensor = saved.tensor
     certain = certain and saved.certain and saved.node.certain
+    writes: list[Write] = []
+    known: list[Write] = []
+    if tensor.counter.value != saved.version:
+        run.work(len(tensor.counter.writes))
+        writes = [w for w in tensor.counter.writes if w.after > saved.version]
+    if saved.read and len(tensor.memory.writes) > saved.memory_mark:
+        run.work(len(tensor.memory.writes) - saved.memory_mark)
+        known = [w for w in tensor.memory.writes[saved.memory_mark :] if not _seen(w, saved) and not w.idle]
+    if not writes and not known:
+        return True
     fact = SavedFact(
         saved.node.op,
         saved.node.place,
@@ -132,17 +146,6 @@ def check_saved(
         source_text(saved.expr) or saved.text,
         saved.expr,
     )
-    if tensor.counter.value != saved.version:
-        writes = [w for w in tensor.counter.writes if w.after > saved.version]
-    else:
-        writes = []
-    known = (
-        [w for w in tensor.memory.writes[saved.memory_mark :] if not _seen(w, saved) and not w.idle]
-        if saved.read
-        else []
-    )
-    if not writes and not known:
-        return True
     # A write that the counter did not see hides none that it will see.
     saved.reported = bool(writes)
     saved.memory_mark = len(tensor.memory.writes)
@@ -198,6 +201,7 @@ def leave(run: Run, tensors: Iterable[Tensor], place: Place) -> None:
     for node, how in reached.items():
         node.left = order
         if node.freed is None:
+            run.work(len(node.saved))
             for saved in node.saved:
                 check_saved(run, saved, None, how.certain)
 
@@ -218,8 +222,10 @@ def _walk(
         stack.append((node, _Reached(sure, root, None)))
     fed = set(leaves)
     begun = [node for node, _ in stack]
+    visits = 0
     while stack:
         node, how = stack.pop()
+        visits += 1
         known = reached.get(node)
         if known is not None and (known.certain or not how.certain):
             continue
@@ -235,6 +241,7 @@ def _walk(
                 leaves[edge.tensor.number] = edge.tensor
             else:
                 stack.append((edge.node, _Reached(how.certain and edge.sure, edge.tensor, node)))
+    run.work(VISIT * visits)
     if any(node.barren for node in reached):
         fed |= _fed(begun)
         leaves = {number: leaf for number, leaf in leaves.items() if number in fed}

@@ -240,9 +240,16 @@ def _mask(value: Value) -> bool | None:
 
 
 def _slices(value: Value) -> bool | None:
-    if isinstance(value, TupleV):
-        return None if any(_slices(item) is None for item in value.items) else True
-    return None if isinstance(value, (Tensor, ListV, bool, str)) else True
+    waiting = [value]
+    seen: set[int] = set()
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, (Tensor, ListV, bool, str)):
+            return None
+        if isinstance(one, TupleV) and id(one) not in seen:
+            seen.add(id(one))
+            waiting += one.items
+    return True
 
 
 def _accepts_unknown(kind: Kind, value: Sym) -> bool | None:

@@ -35,6 +35,9 @@ MAX_RECURSION = 3
 
 def call_value(run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST) -> Value:
     """Call any abstract value."""
+    run.weigh(call.args)
+    if call.kwargs:
+        run.weigh(call.kwargs.values())
     if isinstance(callee, BuiltinMethod):
         return library.method(run, frame, callee.receiver, callee.name, call, node)
     if isinstance(callee, Instance):
@@ -50,6 +53,7 @@ def call_value(run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST)
     if isinstance(callee, External):
         return library.external(run, frame, callee.path, call, node)
     if isinstance(callee, PartialV):
+        run.work(len(callee.args) + len(callee.kwargs))
         merged = Call(
             [*callee.args, *call.args],
             {**callee.kwargs, **call.kwargs},
@@ -267,6 +271,7 @@ def bind_arguments(run: Run, function: FunctionV, call: Call, inner: Frame) -> N
             variables[name] = run.fresh(text=name)
     names = {parameter.arg for parameter in positional}
     if arguments.vararg is not None:
+        run.work(len(call.args))
         variables[arguments.vararg.arg] = TupleV(tuple(call.args[len(positional) :]), open=call.open_args)
     for parameter in arguments.kwonlyargs:
         name = parameter.arg
@@ -281,6 +286,7 @@ def bind_arguments(run: Run, function: FunctionV, call: Call, inner: Frame) -> N
         extra: dict[object, tuple[Value, Value]] = {
             key: (key, value) for key, value in call.kwargs.items() if key not in names
         }
+        run.work(len(extra))
         variables[arguments.kwarg.arg] = DictV(extra, open=call.open_args)
     for parameter in (*positional, *arguments.kwonlyargs):
         if parameter.annotation is not None:
@@ -296,6 +302,7 @@ def instantiate(
 ) -> Value:
     """Make an object of a workspace class and run its `__init__`, on `made` where that is given."""
     if enumerations.is_enumeration(cls):
+        run.work(len(cls.attributes))
         member = enumerations.by_value(cls, call.get(0, "value"))
         return member if member is not None else run.fresh()
     made = made if made is not None else Instance(cls, made=run.place(frame, node))

@@ -7,6 +7,7 @@ import re
 from functools import lru_cache
 
 from gradguard.tape.domain import Place, Tensor
+from gradguard.tape.keys import HOST, last, of_setting, root
 from gradguard.tape.run import Run
 from gradguard.tape.values import GRAPHLESS, Sym, Value
 
@@ -35,7 +36,7 @@ def as_tensor(run: Run, value: Sym, place: Place | None = None) -> Tensor:
         tensor = run.tensor(place or run.here())
         tensor.requires_grad = False if value.data else None
         tensor.leaf = True if value.data else None
-        given = run.arguments_likely and not value.data and not _is_setting(value.key)
+        given = run.arguments_likely and not value.data and not of_setting(value.key)
         tensor.likely = given and GRAPHLESS not in value.facts and _TABLE.search(value.text) is None
         tensor.inference = False
         tensor.contiguous = None
@@ -51,31 +52,21 @@ def as_tensor(run: Run, value: Sym, place: Place | None = None) -> Tensor:
     return value.tensor
 
 
-HOST = "host"
-"""Begins the key of what was made on the CPU and is not moved, and of its parts."""
-
-
 _TABLE = re.compile(r"(^|_)(masks?|ids|indices|labels?|rotary|rope|freqs|cos|sin)(_|$)|^position_embeddings$")
 """Names of arguments that say which numbers count, and where they stand: no network computes them."""
 
 
 def are_sizes(value: Sym) -> bool:
     """Whether this is the shape of something, or a part of one: its items are integers."""
-    key = value.key
-    return key[0] == "shape" or key[-2:] == ("attr", "shape") or key[-3:-1] == ("method", "size")
-
-
-SETTING = "setting"
-"""Begins the key of what a constructor is given: by convention a setting, not what a network computed."""
+    parts = last(value.key)
+    return (
+        root(value.key)[0] == "shape" or parts[-2:] == ("attr", "shape") or parts[-3:-1] == ("method", "size")
+    )
 
 
 def on_host(*values: Value) -> tuple[str, ...]:
     """How the key begins of what is computed from these: `HOST` where one of them lies there and is not moved."""
-    return (HOST,) if any(isinstance(value, Sym) and value.key[:1] == (HOST,) for value in values) else ()
-
-
-def _is_setting(key: tuple[object, ...]) -> bool:
-    return SETTING in key or any(_is_setting(part) for part in key if isinstance(part, tuple))
+    return (HOST,) if any(isinstance(value, Sym) and root(value.key)[0] == HOST for value in values) else ()
 
 
 def number(value: Value) -> None:

@@ -59,6 +59,7 @@ def generator(run: Run, frame: Frame, node: ast.GeneratorExp) -> Value:
             for part in ast.walk(clause.iter):
                 name = part.id if isinstance(part, ast.Name) else ""
                 home = frame.find(name) if name else None
+                run.weigh((home.variables[name],) if home is not None else ())
                 for tensor in tensors_in(home.variables[name]) if home is not None else ():
                     tensor.memory.held = True
         return made

@@ -14,12 +14,10 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from gradguard.tape.path import Oracle
+from gradguard.tape.path import Oracle, Turn
 
 Way = tuple[ast.AST, bool]
 """A test of the program, and how it was answered."""
-
-Prefix = tuple[bool, ...]
 
 NO_WAYS: frozenset[Way] = frozenset()
 
@@ -60,10 +58,10 @@ class Choice:
             (test, answer) for test, answer in zip(oracle.asked, oracle.given) if test is not None
         )
 
-    def flipped(self, oracle: Oracle, prefix: Prefix) -> Way | None:
+    def flipped(self, oracle: Oracle, turn: Turn) -> Way | None:
         """The way that a child of a quiet path takes; None where it stands for more than that."""
-        test = oracle.asked[len(prefix) - 1]
-        return None if test is None else (test, prefix[-1])
+        test = oracle.asked[turn.index]
+        return None if test is None else (test, turn.answer)
 
     def worth(self, way: Way | None) -> bool:
         """Whether to take it now."""

@@ -164,6 +164,8 @@ class Node:
     """Gives its inputs no gradient: what stands behind it runs all the same, but leaves get nothing."""
     calls: tuple[Place, ...] = ()
     """Call sites from the outermost to the innermost, at recording."""
+    doubled: bool = False
+    """Of a gradient that was made with a graph: what it keeps is kept by the nodes behind it, too."""
 
 
 @dataclass(slots=True, eq=False)

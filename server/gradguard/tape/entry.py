@@ -48,10 +48,11 @@ from gradguard.tape.path import (
     Oracle,
     PathEnd,
     PyRaise,
+    Turn,
 )
 from gradguard.tape.record import Record
 from gradguard.tape.run import Files, Run
-from gradguard.tape.shares import OP_STEPS, Budget, Shares
+from gradguard.tape.shares import FREE_UNDONE, OP_STEPS, UNDONE_A_STEP, Budget, Shares
 from gradguard.tape.snapshot import Snapshot
 from gradguard.tape.statements import execute_pieces
 from gradguard.tape.values import ClassV, DictV, FunctionV, Instance, ListV, Sym, TupleV, Value
@@ -260,7 +261,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
     """Run an entry along its paths and keep each event once, certain only if every surviving path has it."""
     budget = [allowed.whole]
     import_budget = [IMPORT_STEPS]
-    queue: list[tuple[covered.Prefix, covered.Way | None]] = [((), None)]
+    queue: list[tuple[Turn | None, covered.Way | None]] = [(None, None)]
     choice = work.ways.explore()
     all_quiet = makes = alike.makes(node)
     paths: list[merging.Path] = []
@@ -275,14 +276,14 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
     script = node is work.file.tree
     numbers = SHARED_NUMBERS if script and work.defines else 0
     objects: dict[str, int] = {}
-    ops = 0
+    ops = undone = 0
     stopped = False
 
     while queue and len(paths) < MAX_PATHS and (not paths or allowed.whole - budget[0] < allowed.tries):
-        prefix, way = queue.pop(0)
+        turn, way = queue.pop(0)
         if not choice.worth(way):
             continue
-        oracle = Oracle(prefix)
+        oracle = Oracle(turn.prefix if turn is not None else ())
         run = Run(
             work.table, oracle, budget, work, numbers, work.file.path, import_budget, shares=work.shares
         )
@@ -323,15 +324,18 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
             choice.went(oracle)
         if notes is not None:
             notes.path_ends(run.nodes)
-        if script and work.defines and survived and not (prefix or shows or needs or met):
+        if script and work.defines and survived and not (turn or shows or needs or met):
             work.script, run.trace = run, None
         else:
             run.release()
+        if work.definitions is not None:
+            undone += max(work.definitions.restore() - FREE_UNDONE, 0)
         # What another file does otherwise for a top level is nothing to a path that shows nothing.
         children = oracle.children(elsewhere=shows)
-        queue += [(child, choice.flipped(oracle, child) if spare else None) for child in children]
+        following = [(child, choice.flipped(oracle, child) if spare else None) for child in children]
         if len(paths) == 1:
-            queue.sort(key=lambda waiting: len(waiting[0]))
+            following.sort(key=lambda waiting: waiting[0].index)
+        queue += following
     steps = allowed.whole - max(budget[0], 0)
     return Record(
         tuple(event for event in merging.merged(paths) if not lifetime.used_elsewhere(event, needed)),
@@ -343,7 +347,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
         frozenset(read),
         steps,
         allowed,
-        steps + ops * OP_STEPS,
+        steps + ops * OP_STEPS + undone // UNDONE_A_STEP,
         objects,
         stopped,
         bool(queue) and len(paths) < MAX_PATHS,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 
 from gradguard.tape import (
     attributes,
+    bounds,
     comprehensions,
     holders,
     imports,
@@ -24,6 +26,7 @@ from gradguard.tape.domain import Tensor
 from gradguard.tape.events import GradientAlias
 from gradguard.tape.frame import Frame, Guard
 from gradguard.tape.iteration import iterate
+from gradguard.tape.keys import Key
 from gradguard.tape.path import BudgetExceeded
 from gradguard.tape.run import Run
 from gradguard.tape.truth import asks, key_of, known_truth, truth
@@ -80,6 +83,7 @@ def assign_name(run: Run, frame: Frame, name: str, value: Value, node: ast.AST) 
         if value.tensor is not None:
             machine.bound(run, value.tensor, run.place(frame, run.statement or node), name)
     if run.loops and isinstance(value, (ListV, TupleV, DictV)):
+        run.weigh((value, old))
         before = {t.number for t in tensors_in(old)} if type(old) is type(value) else None
         inside = tensors_in(value)
         # `losses = losses + [loss]`: what the statement adds is stored by it, wherever it was before.
@@ -95,11 +99,11 @@ def assign_name(run: Run, frame: Frame, name: str, value: Value, node: ast.AST) 
                 machine.bound(run, item, run.place(frame, run.statement or node), name)
             elif isinstance(item, Tensor) and run.loops:
                 # What a loop carries over is carried by this name, whatever a function called its parts.
-                item.bindings.append((run.tick(), run.place(frame, run.statement or node), name))
+                machine.bind_again(run, item, run.place(frame, run.statement or node), name)
 
 
 def _constant(run: Run, frame: Frame, node: ast.Constant) -> Value:
-    return node.value
+    return bounds.constant(run, node.value)
 
 
 def _name(run: Run, frame: Frame, node: ast.Name) -> Value:
@@ -192,7 +196,7 @@ def _ifexp(run: Run, frame: Frame, node: ast.IfExp) -> Value:
         kind = "number" if isinstance(taken, (int, float)) else "str" if isinstance(taken, str) else "any"
         if attributes.is_device_text(taken) and attributes.is_device_text(other):
             kind = "device"
-        return Sym(("if", test.key, key_of(taken), key_of(other)), kind)
+        return Sym(Key("if", test.key, key_of(taken), key_of(other)), kind)
     taken = node.body if truth(run, frame, test, node.test) else node.orelse
     if known_truth(test) is not None and not periodic(node.test):
         return evaluate(run, frame, taken)
@@ -253,8 +257,8 @@ def _elements(run: Run, frame: Frame, nodes: list[ast.expr]) -> tuple[list[Value
         if isinstance(element, ast.Starred):
             value = evaluate(run, frame, element.value)
             source = iterate(run, frame, value, element)
-            items.extend(source.source)
-            is_open = is_open or not source.exact
+            items.extend(islice(source.source, bounds.MAX_ITEMS + 1))
+            is_open = bounds.cut(run, items) or is_open or not source.exact
         else:
             items.append(evaluate(run, frame, element))
     del run.pending[mark:]
@@ -271,7 +275,7 @@ def _dict(run: Run, frame: Frame, node: ast.Dict) -> Value:
         if key is None:
             if isinstance(held, DictV):
                 made.items.update(held.items)
-                made.open = made.open or held.open
+                made.open = bounds.cut_table(run, made.items) or made.open or held.open
             else:
                 made.open = True
             continue
@@ -319,10 +323,9 @@ def arguments_of(run: Run, frame: Frame, node: ast.Call) -> Call:
         kind = type(argument)
         if kind is ast.Starred:
             source = iterate(run, frame, evaluate(run, frame, argument.value), argument)  # type: ignore[attr-defined]
-            for item in source.source:
-                args.append(item)
-                exprs.append(argument)
-            call.open_args = call.open_args or not source.exact
+            args.extend(islice(source.source, bounds.MAX_ITEMS + 1))
+            call.open_args = bounds.cut(run, args) or call.open_args or not source.exact
+            exprs += [argument] * (len(args) - len(exprs))
         else:
             if kind is ast.GeneratorExp:  # mostly used up by the call
                 args.append(comprehensions.gathered(run, frame, argument))  # type: ignore[arg-type]
@@ -345,6 +348,7 @@ def _named_arguments(run: Run, frame: Frame, keywords: list[ast.keyword], call: 
             call.kwargs[keyword.arg] = value
             call.kwexprs[keyword.arg] = keyword.value
         elif isinstance(value, DictV):
+            run.work(len(value.items))
             for key, item in value.items.values():
                 if isinstance(key, str):
                     call.kwargs[key] = item
@@ -355,6 +359,7 @@ def _named_arguments(run: Run, frame: Frame, keywords: list[ast.keyword], call: 
 
 def _joined(run: Run, frame: Frame, node: ast.JoinedStr) -> Value:
     parts: list[str] | None = []
+    length = 0
     for part in node.values:
         if isinstance(part, ast.FormattedValue):
             value = evaluate(run, frame, part.value)
@@ -374,7 +379,10 @@ def _joined(run: Run, frame: Frame, node: ast.JoinedStr) -> Value:
                 parts = None
         elif parts is not None and isinstance(part, ast.Constant):
             parts.append(str(part.value))
-    return "".join(parts) if parts is not None else run.fresh("str")
+        if parts:
+            length += len(parts[-1])
+            parts = parts if length <= bounds.MAX_TEXT else None
+    return bounds.computed(run, "".join, parts) if parts is not None else run.fresh("str")
 
 
 def _starred(run: Run, frame: Frame, node: ast.Starred) -> Value:

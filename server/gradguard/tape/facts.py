@@ -103,23 +103,25 @@ class Notes:
 
     def path_ends(self, nodes: Iterable[Node]) -> None:
         """Add what keeps the tensors that this path has noted."""
-        kept: dict[int, list[Saved]] = {}
+        keeping: dict[int, dict[tuple[ast.AST, str], Saved]] = {}
         walked: dict[ast.AST, tuple[Place, dict[tuple[ast.AST, str], Kept]]] = {}
         for node in nodes:
             for saved in node.saved:
-                kept.setdefault(id(saved.tensor.memory), []).append(saved)
+                keeping.setdefault(id(saved.tensor.memory), {})[node.place.node, saved.role] = saved
                 if node.walked is not None:
                     _, places = walked.setdefault(node.walked.node, (node.walked, {}))
                     if (node.place.node, saved.role) not in places:
                         places[node.place.node, saved.role] = _kept(saved)
         for at, (place, places) in walked.items():
             self.facts.walked.setdefault(at, Walked(place, tuple(places.values())))
+        # One for all facts about the same memory: there may be as many of the one as of the other.
+        kept = {memory: tuple(map(_kept, places.values())) for memory, places in keeping.items()}
         for read, tensor in self._read.items():
             if id(tensor.memory) in kept:
-                self.facts.read[read] = _with_kept(self.facts.read[read], kept[id(tensor.memory)])
+                self.facts.read[read] = replace(self.facts.read[read], kept=kept[id(tensor.memory)])
         for key, tensor in self._bound.items():
             if id(tensor.memory) in kept:
-                self.facts.bound[key] = _with_kept(self.facts.bound[key], kept[id(tensor.memory)])
+                self.facts.bound[key] = replace(self.facts.bound[key], kept=kept[id(tensor.memory)])
         self._read.clear()
         self._bound.clear()
 
@@ -147,8 +149,3 @@ def _fact(tensor: Tensor, name: str) -> Fact:
         (),
         tensor.sure,
     )
-
-
-def _with_kept(fact: Fact, kept: Iterable[Saved]) -> Fact:
-    distinct = {(each.node.place.node, each.role): each for each in kept}
-    return replace(fact, kept=tuple(map(_kept, distinct.values())))

@@ -1,53 +1,72 @@
-"""Questions about a recorded graph: its nodes, its leaves, and where values left it."""
+"""Questions about a recorded graph: its nodes, its leaves, and where values left it.
+
+Each goes through the whole graph, or through all cuts behind a value, and counts that as work of the run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from gradguard.tape.domain import NO_CUTS, Cut, Node, Place, Tensor
-from gradguard.tape.values import ArrayV, ListV, Sym, TupleV, Value
+from gradguard.tape.values import CONTAINERS, ArrayV, Sym, Value, inside
+
+if TYPE_CHECKING:
+    from gradguard.tape.run import Run
+
+VISIT = 2
+"""Units of work that a node takes to be gone through."""
 
 
-def graph(node: Node | None) -> list[Node]:
-    """Every node from here on, each once."""
+def graph(run: Run, *nodes: Node) -> list[Node]:
+    """Every node from these on, each once. Raises BudgetExceeded."""
     found: dict[Node, None] = {}
-    stack = [node] if node is not None else []
+    stack = [*nodes]
     while stack:
         one = stack.pop()
         if one in found:
             continue
         found[one] = None
         stack.extend(edge.node for edge in one.edges if edge.node is not None)
+    run.work(VISIT * len(found))
     return list(found)
 
 
-def leaves_of(tensor: Tensor) -> dict[int, Tensor]:
-    """Leaves that a backward from `tensor` would reach."""
+def leaves_of(run: Run, tensor: Tensor) -> dict[int, Tensor]:
+    """Leaves that a backward from `tensor` would reach. Raises BudgetExceeded."""
     if tensor.node is None:
         return {tensor.number: tensor} if tensor.requires_grad is not False else {}
     found: dict[int, Tensor] = {}
-    for node in graph(tensor.node):
+    for node in graph(run, tensor.node):
         for edge in node.edges:
             if edge.node is None:
                 found[edge.tensor.number] = edge.tensor
+    run.work(len(found))
     return found
 
 
-def cut_off(tensors: Iterable[Tensor], place: Place, how: str, text: str) -> frozenset[Cut]:
-    """A new cut after `tensors`, together with the cuts they already carry."""
+def cut_off(run: Run, tensors: Iterable[Tensor], place: Place, how: str, text: str) -> frozenset[Cut]:
+    """A new cut after `tensors`, together with the cuts they already carry. Raises BudgetExceeded."""
     cuts: set[Cut] = set()
     leaves: dict[int, Tensor] = {}
     for tensor in tensors:
         cuts |= tensor.cuts
         if tensor.requires_grad is not False:
-            leaves.update(leaves_of(tensor))
+            leaves.update(leaves_of(run, tensor))
     if leaves:
         cuts.add(Cut(place, how, text, leaves))
+    run.work(len(cuts))
     return frozenset(cuts)
 
 
-def cuts_in(value: Value) -> frozenset[Cut]:
-    """Where the numbers in a value left a graph."""
+def cuts_in(run: Run, value: Value) -> frozenset[Cut]:
+    """Where the numbers in a value left a graph. Raises BudgetExceeded."""
+    cuts = NO_CUTS.union(*map(_cuts, inside(value))) if type(value) in CONTAINERS else _cuts(value)
+    run.work(len(cuts))
+    return cuts
+
+
+def _cuts(value: Value) -> frozenset[Cut]:
     if isinstance(value, Tensor):
         return value.cuts
     if isinstance(value, Sym):
@@ -55,6 +74,4 @@ def cuts_in(value: Value) -> frozenset[Cut]:
         return known
     if isinstance(value, ArrayV):
         return value.cuts | (value.memory_of.cuts if value.memory_of is not None else NO_CUTS)
-    if isinstance(value, (ListV, TupleV)):
-        return NO_CUTS.union(*(cuts_in(item) for item in value.items))
     return NO_CUTS

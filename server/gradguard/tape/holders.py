@@ -50,6 +50,8 @@ MAX_NAMES = 1000
 """Variables after which nobody looks on who shares a written memory: each write looks through all of them."""
 MAX_LOOKS = 16
 """Executions of one statement after which nobody looks who shares what it writes."""
+MAX_ALL_VISITS = 400_000
+"""Values, on a whole path, after which nobody looks any more. It is no work of the run: nothing else hangs on it."""
 ELSEWHERE = "^"
 
 
@@ -104,7 +106,8 @@ def note(
         return
     looked = run.looked[at] = run.looked.get(at, 0) + 1
     operands = tuple(operands)
-    found = sharing(run, target, operands) if looked <= MAX_LOOKS else Sharing(reasons=frozenset({"unknown"}))
+    looks = looked <= MAX_LOOKS and run.looks < MAX_ALL_VISITS
+    found = sharing(run, target, operands) if looks else Sharing(reasons=frozenset({"unknown"}))
     again = again or any(one is not target and one.memory is target.memory for one in operands)
     if target.expanded is not False or target.view_op in _WINDOWS:
         found = found | Sharing(reasons=frozenset({"overlap"}))
@@ -347,6 +350,7 @@ def _leading_to(run: Run, memory: Memory) -> Iterator[tuple[_Step, Value]]:
     visits = 0
     lent: set[str] = run.notes.get(LENT, set())
     for count, (mark, name, root) in enumerate(_names(run, memory)):
+        run.looks += 1
         if count > MAX_NAMES:
             yield _Step(None, name, mark), None
             return
@@ -370,11 +374,13 @@ def _leading_to(run: Run, memory: Memory) -> Iterator[tuple[_Step, Value]]:
                 continue
             seen.add(id(value))
             visits += 1
+            run.looks += 1
             if visits > MAX_VISITS:
                 yield step, None
                 return
             escaped = isinstance(value, (ListV, DictV, Instance)) and value.escaped
             for key, kind, one in _parts(value):
+                run.looks += 1
                 # Most of what a network holds are its parameters.
                 if _leads_elsewhere(one, memory) if type(one) is Tensor else _inert(one):
                     continue

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from gradguard.tape.attributes import is_subclass, linear
 from gradguard.tape.domain import Tensor
-from gradguard.tape.values import ArrayV, ClassV, DictV, Instance, ListV, Sym, TorchName, TupleV, Value
+from gradguard.tape.values import (
+    ArrayV,
+    ClassV,
+    DictV,
+    Instance,
+    ListV,
+    Sym,
+    TorchName,
+    TupleV,
+    Value,
+    inside,
+)
 
 
 def instance_of(value: Value, cls: Value) -> bool | None:
     """`isinstance(value, cls)` where it can be told."""
     if isinstance(cls, TupleV):
-        answers = [instance_of(value, one) for one in cls.items]
+        answers = [instance_of(value, one) for one in inside(cls)]
         return True if True in answers else (None if None in answers else False)
     path = getattr(cls, "path", "")
     if isinstance(value, Sym):

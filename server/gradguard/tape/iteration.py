@@ -10,6 +10,7 @@ from gradguard.tape.binding import Call
 from gradguard.tape.coerce import are_sizes, on_host
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
+from gradguard.tape.keys import HOST, Key
 from gradguard.tape.run import Run
 from gradguard.tape.values import (
     ArrayV,
@@ -73,7 +74,8 @@ def iterate(run: Run, frame: Frame, value: Value, node: ast.AST) -> IteratorV:
 def _item(run: Run, value: Value, index: int) -> Sym:
     # A value of an unknown iterable: a batch, unless its source is a caller's container of tensors.
     made = run.fresh(data=True)
-    made.key = (*on_host(value), *made.key)
+    if on_host(value):
+        made.key = Key(HOST, made.key)
     if isinstance(value, Sym) and value.kind in ("int", "number"):
         made.kind = "int"
     return made
@@ -245,7 +247,7 @@ def _part(run: Run, value: Sym, index: int, starred: bool) -> Value:
     key = f"[{index}]"
     if key not in value.facts:
         kind = "int" if are_sizes(value) else "any"
-        part = Sym((*value.key, index), kind, data=value.data, text=value.text)
+        part = Sym(Key(value.key, index), kind, data=value.data, text=value.text)
         value.facts[key] = ListV(open=True) if starred else part
     return value.facts[key]
 

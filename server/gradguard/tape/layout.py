@@ -15,7 +15,7 @@ Values = dict[str, Value]
 
 def lay_out(made: Tensor, shape: tuple[object, ...] | None, steps: Shape | None) -> None:
     """Set sizes and strides, and what follows from them."""
-    made.shape = shape
+    made.shape = shape if strides.possible(shape) else None
     made.strides = steps
     sizes = known(made)
     if sizes is not None and steps is not None and len(sizes) == len(steps):
@@ -48,7 +48,7 @@ def fresh(
 
     Ops on contiguous tensors give contiguous ones; some on one dense permuted tensor keep its strides.
     """
-    made.shape = shape
+    made.shape = shape if strides.possible(shape) else None
     sizes = known(made)
     if all(t.contiguous is True for t in tensors) or (op is not None and _rows_only(op, tensors)):
         made.contiguous = True
@@ -73,6 +73,9 @@ def fresh(
 def rows(made: Tensor, picked: Shape, source: Tensor, sizes: Shape) -> None:
     """`source[index]`: as many copies of rows as `picked` has, each laid in the order of what it was copied from."""
     made.shape, made.strides, made.contiguous = (*picked, *sizes[1:]), None, None
+    if not strides.possible(made.shape):
+        made.shape = None
+        return
     if source.contiguous is True:
         fresh(made, made.shape, [])
         return
@@ -97,7 +100,8 @@ def view(op: str, made: Tensor, values: Values, source: Tensor) -> None:
     if sizes is not None and steps is None:
         # Sizes of a view follow from those of its source, wherever its elements lie.
         likewise = _laid_out(name, values, sizes, strides.contiguous_strides(sizes))
-        made.shape = likewise[0] if likewise is not None else _shape_only(name, values, source)
+        shape = likewise[0] if likewise is not None else _shape_only(name, values, source)
+        made.shape = shape if strides.possible(shape) else None
         made.contiguous = True if source.contiguous is True and name in _KEEPS_CONTIGUOUS else None
         if name in _EXPANDS:
             spread = likewise is not None and strides.overlaps(*likewise)
@@ -409,11 +413,12 @@ def _piece_length(name: str, values: Values, size: int, index: int) -> int | Non
 
 def sizes_of(value: Value) -> tuple[object, ...] | None:
     """Sizes as written, None in the place of one that is not known."""
+    sizes: tuple[object, ...] | None = None
     if isinstance(value, int):
-        return (value,)
-    if isinstance(value, (ListV, TupleV)):
-        return tuple(item if isinstance(item, int) else None for item in value.items)
-    return None
+        sizes = (value,)
+    elif isinstance(value, (ListV, TupleV)):
+        sizes = tuple(item if isinstance(item, int) else None for item in value.items)
+    return sizes if strides.possible(sizes) else None
 
 
 def _ints(value: Value) -> Shape | None:

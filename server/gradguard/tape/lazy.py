@@ -51,17 +51,15 @@ def plan(tree: ast.Module) -> tuple[Waiting | None, ...]:
 
 def _plan(tree: ast.Module) -> tuple[Waiting | None, ...]:
     names = [_defined(statement) for statement in tree.body]
-    at_once: set[str] = set()
-    for statement, given in zip(tree.body, names):
-        if not given:
-            at_once.update(bound(statement))
+    giving: dict[str, list[int]] = {}
+    for index, given in enumerate(names):
+        for name in given:
+            giving.setdefault(name, []).append(index)
+    early = [name for statement, given in zip(tree.body, names) if not given for name in bound(statement)]
     # All that gives a name its values waits, or nothing does.
-    while True:
-        early = [index for index, given in enumerate(names) if given and not at_once.isdisjoint(given)]
-        if not early:
-            break
-        for index in early:
-            at_once.update(names[index])
+    while early:
+        for index in giving.pop(early.pop(), ()):
+            early += names[index]
             names[index] = ()
     together = _together(names)
     return tuple(

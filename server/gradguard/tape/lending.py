@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from gradguard.tape import graphs
 from gradguard.tape.domain import Node, Tensor
 from gradguard.tape.values import (
     ArrayV,
@@ -44,10 +45,12 @@ DIFFERENTIATES = "differentiates"
 def lend(run: Run, values: Iterable[Value], *, told: bool = False) -> None:
     """Mark everything that these values lead to. `told`: they are only shown to people, so nobody differentiates them."""
     waiting = list(values)
-    for _ in range(MAX_VISITS):
-        if not waiting:
-            return
+    seen: set[int] = set()
+    while waiting and len(seen) < MAX_VISITS:
         value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
         if isinstance(value, Sym) and value.tensor is not None:
             value = value.tensor
         if isinstance(value, Tensor):
@@ -76,6 +79,7 @@ def lend(run: Run, values: Iterable[Value], *, told: bool = False) -> None:
         elif isinstance(value, IteratorV):
             waiting += value.over
             waiting += value.frame.variables.values() if value.frame is not None else ()
+    run.work(len(seen))
 
 
 def _inside(value: ListV | DictV | Instance) -> Iterable[Value]:
@@ -99,21 +103,21 @@ def _read_by(run: Run, function: FunctionV) -> Iterator[Value]:
             yield variables[name]
 
 
-def differentiable(run: Run, nodes: Iterable[Node]) -> bool:
-    """Whether code that is not read may go through these nodes of a graph."""
-    if "by_name" in run.notes or DIFFERENTIATES in run.notes:
-        return True
-    wanted = set(nodes)
-    seen: set[Node] = set()
-    waiting = list(run.lent_nodes)
-    while waiting:
-        node = waiting.pop()
-        if node in wanted:
+class Lent:
+    """The nodes that code which is not read may go through, at the end of a path."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._nodes: set[Node] | None = None
+
+    def __call__(self, nodes: Iterable[Node]) -> bool:
+        """Whether one of these is among them. Raises BudgetExceeded."""
+        run = self._run
+        if "by_name" in run.notes or DIFFERENTIATES in run.notes:
             return True
-        if node not in seen:
-            seen.add(node)
-            waiting += [edge.node for edge in node.edges if edge.node is not None]
-    return False
+        if self._nodes is None:
+            self._nodes = set(graphs.graph(run, *run.lent_nodes))
+        return not self._nodes.isdisjoint(nodes)
 
 
 def _differentiates(node: ast.AST) -> bool:
@@ -123,6 +127,15 @@ def _differentiates(node: ast.AST) -> bool:
             isinstance(part, ast.Attribute) and part.attr in ("backward", "grad") for part in ast.walk(node)
         )
         node._gradguard_differentiates = known  # type: ignore[attr-defined]
+    return known
+
+
+def names_in(node: ast.AST) -> tuple[str, ...]:
+    """Names that occur in a function, sorted: of the scope around it, it holds these only."""
+    known: tuple[str, ...] | None = getattr(node, "_gradguard_names", None)
+    if known is None:
+        known = tuple(sorted({part.id for part in ast.walk(node) if isinstance(part, ast.Name)}))
+        node._gradguard_names = known  # type: ignore[attr-defined]
     return known
 
 

@@ -14,7 +14,7 @@ value makes keeping it right.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gradguard.tape import counting, graphs, holders, layout, lending
@@ -30,7 +30,7 @@ from gradguard.tape.events import (
     UnusedGraph,
 )
 from gradguard.tape.frame import Frame, Globals, Loop
-from gradguard.tape.run import Kept, ModuleCall, Run
+from gradguard.tape.run import Kept, Run
 from gradguard.tape.values import (
     DictV,
     FunctionV,
@@ -83,8 +83,10 @@ def _look(run: Run, frame: Frame, loop: Loop) -> None:
         for at in {place.node, made.node if made is not None else place.node}:
             latest[at] = max(age, latest.get(at, -1))
         groups.setdefault(place.node, []).append((tensor, age))
-        if age > 0 and age >= last // 2 and made is not None and _accumulates(tensor, made, loop, ages, age):
+        late = age > 0 and age >= last // 2
+        if late and made is not None and _accumulates(run, tensor, made, loop, ages, age):
             _keep(run, loop, [tensor], "accumulate", made, ages)
+    emptied = _emptied(loop.place.node)
     for held in groups.values():
         # What is emptied or overwritten in turns holds late passes only; what a counter's test lets begin late, too.
         place = held[0][0].stored_at or held[0][0].bound_at or held[0][0].created
@@ -92,7 +94,7 @@ def _look(run: Run, frame: Frame, loop: Loop) -> None:
         old = [tensor for tensor, age in held if began <= age <= max(began, last // 3)]
         new = [tensor for tensor, age in held if age > max(began, last // 3) and age >= last // 2]
         if old and new:
-            if not _emptied(place.node, loop.place.node):
+            if _container_of(place.node) not in emptied:
                 _keep(run, loop, [*old, *new], "store", place, ages)
     if last < FEW:
         return
@@ -104,7 +106,11 @@ def _look(run: Run, frame: Frame, loop: Loop) -> None:
 
 def _within(node: ast.AST, test: ast.If) -> bool:
     """Whether a statement stands in the body of a test of the same file."""
-    return any(node is part for statement in test.body for part in ast.walk(statement))
+    known: frozenset[ast.AST] | None = getattr(test, "_gradguard_body", None)
+    if known is None:
+        known = frozenset(part for statement in test.body for part in ast.walk(statement))
+        test._gradguard_body = known  # type: ignore[attr-defined]
+    return node in known
 
 
 FEW = 3
@@ -152,28 +158,30 @@ def _made_at(tensor: Tensor) -> Place | None:
     return tensor.bound_at
 
 
-def _emptied(statement: ast.AST, loop: ast.AST) -> bool:
-    """Whether the loop's body also takes items out of what `statement` puts them into."""
-    target = _container_of(statement)
-    if target is None:
-        return False
+def _emptied(loop: ast.AST) -> frozenset[str | None]:
+    """The containers, see `_container_of`, out of which the body of a loop takes items."""
+    known: frozenset[str | None] | None = getattr(loop, "_gradguard_emptied", None)
+    if known is None:
+        known = loop._gradguard_emptied = frozenset(ast.dump(one) for one in _taken_from(loop))  # type: ignore[attr-defined]
+    return known
+
+
+def _taken_from(loop: ast.AST) -> Iterator[ast.expr]:
     for node in ast.walk(loop):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _TAKERS:
-            if ast.dump(node.func.value) == target:
-                return True
+            yield node.func.value
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript):
-            if ast.dump(node.value.value) == target and isinstance(node.value.slice, ast.Slice):
-                return True
+            if isinstance(node.value.slice, ast.Slice):
+                yield node.value.value
         elif isinstance(node, ast.Delete):
-            if any(isinstance(t, ast.Subscript) and ast.dump(t.value) == target for t in node.targets):
-                return True
-    return False
+            yield from (target.value for target in node.targets if isinstance(target, ast.Subscript))
 
 
 _TAKERS = frozenset({"pop", "popleft", "popitem", "clear", "remove"})
 
 
 def _container_of(statement: ast.AST) -> str | None:
+    """What a statement puts an item into."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         function = statement.value.func
         return ast.dump(function.value) if isinstance(function, ast.Attribute) else None
@@ -182,7 +190,7 @@ def _container_of(statement: ast.AST) -> str | None:
     return None
 
 
-def _accumulates(tensor: Tensor, place: Place, loop: Loop, ages: _Ages, age: int) -> bool:
+def _accumulates(run: Run, tensor: Tensor, place: Place, loop: Loop, ages: _Ages, age: int) -> bool:
     """Whether the statement that made the value consumes the value it made in an earlier iteration than `age`."""
     if tensor.node is None:
         return False
@@ -195,6 +203,7 @@ def _accumulates(tensor: Tensor, place: Place, loop: Loop, ages: _Ages, age: int
         if node in seen:
             continue
         seen.add(node)
+        run.work(graphs.VISIT)
         # What a network makes of its own state is carried, not accumulated.
         within = (node.place, *node.calls) if node.depth == loop.depth else (node.place,)
         inside = any(each.path == place.path and first <= each.line <= (last or first) for each in within)
@@ -228,9 +237,10 @@ def _keep(run: Run, loop: Loop, group: list[Tensor], how: str, place: Place, age
     if key in run.kept or newest is None:
         return
     # A graph that a backward walks is there, whatever was known of its operands.
-    if not any(node.certain or node.opaque or node.walks for node in graphs.graph(newest)):
+    behind = graphs.graph(run, newest)
+    if not any(node.certain or node.opaque or node.walks for node in behind):
         return
-    old = [node for node in graphs.graph(newest) if 0 <= ages.of(node) < loop.passes - 1]
+    old = [node for node in behind if 0 <= ages.of(node) < loop.passes - 1]
     saving = [
         node for node in old if node.freed is None and (_saves_much(node) or (node.opaque and not node.walks))
     ]
@@ -304,8 +314,10 @@ def _held(run: Run, frame: Frame) -> Iterable[Tensor]:
             for _, value in variables.touched():
                 _collect(value, 0, found, seen)
         else:
+            run.work(len(variables))
             for value in variables.values():
                 _collect(value, 0, found, seen)
+    run.work(len(seen) + len(found))
     return found
 
 
@@ -352,7 +364,7 @@ def _collect(value: Value, depth: int, found: list[Tensor], seen: set[int]) -> N
             _collect(item, depth + 1, found, seen)
         if value.scope is not None and not isinstance(value.scope.variables, Globals):
             around = value.scope.variables
-            held = [around[name] for name in sorted(_names(value.node)) if name in around]
+            held = [around[name] for name in lending.names_in(value.node) if name in around]
     for item in held:
         _collect(item, depth + 1, found, seen)
 
@@ -361,19 +373,11 @@ _HOLDERS = frozenset({ListV, TupleV, DictV, Instance, Method, PartialV, Function
 """Values that may hold a tensor."""
 
 
-def _names(node: ast.AST) -> frozenset[str]:
-    """Names that occur in a function: of the scope around it, it holds these only."""
-    known: frozenset[str] | None = getattr(node, "_gradguard_names", None)
-    if known is None:
-        known = frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
-        node._gradguard_names = known  # type: ignore[attr-defined]
-    return known
-
-
 def replaced(run: Run, frame: Frame, old: Value, new: Value) -> None:
     """A name, attribute or item has got a value without graph: what it held is let go."""
     if not run.loops or (isinstance(new, Tensor) and new.node is not None):
         return
+    run.weigh((old, new))
     stay = {tensor.number for tensor in tensors_in(new)}
     gone = [t for t in tensors_in(old) if t.number not in stay]
     if isinstance(old, (Tensor, Sym)):
@@ -391,14 +395,17 @@ def release(run: Run, tensors: list[Tensor]) -> None:
         return
     for tensor in tensors:
         for place in (tensor.bound_at, tensor.stored_at):
-            if place is not None:
-                run.released.add(place.node)
-                for loop in run.loops:
+            if place is None:
+                continue
+            for loop in run.loops:
+                if (place.node, loop.place.node) not in run.released and not run.expected:
+                    run.released.add((place.node, loop.place.node))
                     run.emit(GraphReleased(place, True, loop.place))
 
 
 def finish(run: Run) -> None:
-    """Verdicts at the end of a path."""
+    """Verdicts at the end of a path. Raises BudgetExceeded."""
+    lent = lending.Lent(run)
     for kept in run.kept.values():
         nodes = [*kept.old, *(node for node in map(_graph_of, kept.group) if node is not None)]
         if any(node.walks > kept.order or (node.left > kept.order and not kept.trains) for node in nodes):
@@ -406,22 +413,18 @@ def finish(run: Run) -> None:
         else:
             trained = _trained(kept) if kept.event.how == "accumulate" else kept.event.trained
             own = any(tensor.attributes for tensor in kept.group)
-            shared = own or lending.differentiable(run, nodes)
+            shared = own or lent(nodes)
             run.emit(replace(kept.event, trained=trained, shared=shared))
     used = retained_in_use(run)
     for place, nodes, _ in run.retained:
         if nodes and place.node not in used:
             grows = any(kept.event.activations and set(kept.old) & set(nodes) for kept in run.kept.values())
-            run.emit(
-                RetainGraph(
-                    place, all(node.certain for node in nodes), grows, lending.differentiable(run, nodes)
-                )
-            )
+            run.emit(RetainGraph(place, all(node.certain for node in nodes), grows, lent(nodes)))
     if "cleared" not in run.notes:
         for place, text, leaves in run.doubled:
             if not leaves or any(leaf.number not in run.cleared for leaf in leaves):
                 run.emit(CreateGraphCycle(place, False, text))
-    _unused(run)
+    _unused(run, lent)
     _broken(run)
     for read in run.reads:
         if read.loop is None or not read.loop.inner:
@@ -453,13 +456,14 @@ def _trained(kept: Kept) -> bool:
     return any(node.walks > 0 for node in (mine, *kept.old) if node.place.node is mine.place.node)
 
 
-def _unused(run: Run) -> None:
+def _unused(run: Run, lent: lending.Lent) -> None:
     place = run.notes.get("bare_no_grad")
     if isinstance(place, Place):
         run.emit(UnusedGraph(place, True, "torch.no_grad()", "bare"))
     owned = {p.number for optimizer in run.optimizers for p in _owned(optimizer)}
     reported: set[ast.AST] = set()
     begun: set[ast.AST | None] = set()
+    foreign = _Foreign(owned)
     for call in run.module_calls:
         nodes = run.nodes[call.first : call.last]
         if not nodes or call.place.node in reported:
@@ -476,11 +480,11 @@ def _unused(run: Run) -> None:
             reported.add(call.place.node)
             begun.add(where)
             why = "eval" if call.training is False else "unused"
-            if trains and owned and _foreign(run, call, owned):
+            if trains and owned and foreign(call.module):
                 why = "target"
-            shared = lending.differentiable(run, nodes)
+            shared = lent(nodes)
             run.emit(UnusedGraph(call.place, all(n.certain for n in nodes), call.text, why, shared))
-        elif owned and call.fed is False and _foreign(run, call, owned):
+        elif owned and call.fed is False and foreign(call.module):
             reported.add(call.place.node)
             run.emit(UnusedGraph(call.place, True, call.text, "target"))
 
@@ -493,12 +497,24 @@ def _trains(loop: Loop) -> bool:
     )
 
 
-def _foreign(run: Run, call: ModuleCall, owned: set[int]) -> bool:
-    """A network none of whose trainable parameters any optimizer holds."""
-    from gradguard.tape.lib.modules import complete, parameters
+class _Foreign:
+    """Networks none of whose trainable parameters any optimizer holds."""
 
-    trainable = [p for p in parameters(call.module) if p.requires_grad is True]
-    return bool(trainable) and complete(call.module) and not any(p.number in owned for p in trainable)
+    def __init__(self, owned: set[int]) -> None:
+        self._owned = owned
+        self._known: dict[Instance, bool] = {}
+
+    def __call__(self, module: Instance) -> bool:
+        from gradguard.tape.lib.modules import complete, parameters
+
+        known = self._known.get(module)
+        if known is None:
+            trainable = [p for p in parameters(module) if p.requires_grad is True]
+            known = (
+                bool(trainable) and complete(module) and not any(p.number in self._owned for p in trainable)
+            )
+            self._known[module] = known
+        return known
 
 
 def _owned(optimizer: Instance) -> list[Tensor]:

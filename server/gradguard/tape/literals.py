@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 
+from gradguard.tape import bounds
 from gradguard.tape.domain import Place
 from gradguard.tape.run import Run
 from gradguard.tape.values import DictV, ListV, TupleV, Value, token
@@ -53,20 +54,20 @@ def value(run: Run, path: str, node: Display) -> Value:
     """The value of a display of constants in the file `path`; its first step was counted."""
     count = parts(node)
     run.step(min(count, FEW) - 1 + max(count - FEW, 0) // PARTS_A_STEP)
-    return _made(path, node)
+    return _made(run, path, node)
 
 
-def _made(path: str, node: ast.expr | None) -> Value:
+def _made(run: Run, path: str, node: ast.expr | None) -> Value:
     if isinstance(node, ast.Constant):
-        return node.value
-    if isinstance(node, ast.Tuple):
-        return TupleV(tuple([_made(path, item) for item in node.elts]))
+        return bounds.constant(run, node.value)
     if isinstance(node, ast.Dict):
         table = DictV(made=Place(path, node))
         for key, item in zip(node.keys, node.values):
-            known = _made(path, key)
-            table.items[token(known)] = (known, _made(path, item))
+            known = _made(run, path, key)
+            table.items[token(known)] = (known, _made(run, path, item))
         return table
-    assert isinstance(node, (ast.List, ast.Set))
-    items = [_made(path, item) for item in node.elts]
+    assert isinstance(node, (ast.Tuple, ast.List, ast.Set))
+    items = [_made(run, path, item) for item in node.elts]
+    if isinstance(node, ast.Tuple):
+        return TupleV(tuple(items))
     return ListV(items, made=Place(path, node), kind="set" if isinstance(node, ast.Set) else "list")

@@ -28,6 +28,9 @@ from gradguard.tape.overlap import Operands, clashes
 from gradguard.tape.run import Run
 from gradguard.tape.values import Sym, tensors_in
 
+WRITTEN = 4
+"""Units of work that it takes to note a write, or something that is kept for backward."""
+
 
 def requires(run: Run, tensors: Iterable[Tensor]) -> Tri:
     """Whether an op on these tensors is recorded: grad mode is on and one of them requires grad."""
@@ -122,7 +125,15 @@ def bound(run: Run, tensor: Tensor, place: Place, name: str) -> None:
         run.trace.bound(tensor, place, name)
 
 
+def bind_again(run: Run, tensor: Tensor, place: Place, name: str) -> None:
+    """What holds the tensor got a name in passing, which its own name outlives."""
+    tensor.bindings.append((run.tick(), place, name))
+    if len(tensor.bindings) > MAX_PASSING:
+        del tensor.bindings[MAX_BINDINGS:-MAX_BINDINGS]
+
+
 MAX_BINDINGS = 6
+MAX_PASSING = 64
 
 
 def record(
@@ -141,6 +152,8 @@ def record(
     )
     likely = certain
     for tensor in inputs:
+        if len(node.edges) > FEW_EDGES:
+            run.work(WRITTEN)
         if tensor.made_no_grad and tensor.base is not None and tensor.base.requires_grad is not False:
             # It asks for a gradient as long as its base does, and so as long as that is recorded.
             run.lasting.add(tensor.created.node)
@@ -154,6 +167,8 @@ def record(
     return node
 
 
+FEW_EDGES = 4
+"""Inputs of an operation that count as one with it."""
 NOT_DIFFERENTIABLE = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64"})
 
 
@@ -169,8 +184,8 @@ def save(
     read: bool = True,
     serves: tuple[Tensor, ...] = (),
     likely: bool = True,
-) -> None:
-    """Keep `tensor` at its present version. Torch refuses inference tensors here."""
+) -> Saved | None:
+    """Keep `tensor` at its present version. None where torch refuses, as it does inference tensors."""
     if tensor.inference and not run.modes.inference:
         run.emit(
             InferenceSaved(
@@ -181,23 +196,23 @@ def save(
                 tensor.created,
             )
         )
-        return
-    node.saved.append(
-        Saved(
-            node,
-            role,
-            tensor,
-            tensor.counter.value,
-            len(tensor.memory.writes),
-            certain,
-            why,
-            tensor.bound_name,
-            expr,
-            read,
-            serves,
-            likely,
-        )
+        return None
+    kept = Saved(
+        node,
+        role,
+        tensor,
+        tensor.counter.value,
+        len(tensor.memory.writes),
+        certain,
+        why,
+        tensor.bound_name,
+        expr,
+        read,
+        serves,
+        likely,
     )
+    node.saved.append(kept)
+    return kept
 
 
 def _passed_at(run: Run, tensor: Tensor) -> Place | None:

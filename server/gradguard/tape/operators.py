@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
-from gradguard.tape import counting, graphless, graphs, holders, machine, torchcalls
+from gradguard.tape import bounds, counting, graphless, graphs, holders, machine, torchcalls
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor, is_number, on_host
 from gradguard.tape.domain import Tensor
 from gradguard.tape.enumerations import compared, is_member
 from gradguard.tape.frame import Frame
+from gradguard.tape.keys import Key, root
 from gradguard.tape.run import Run
 from gradguard.tape.special import call_special
 from gradguard.tape.truth import ASKED, TRAINS, key_of, known_truth, truth
@@ -41,6 +42,9 @@ _PYTHON: dict[type[ast.operator], Callable[..., Value]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Pow: operator.pow,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
     ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+}  # fmt: skip
+_PYTHON_UNARY: dict[type[ast.unaryop], Callable[[Value], Value]] = {
+    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert,
 }  # fmt: skip
 _PYTHON_COMPARE: dict[type[ast.cmpop], Callable[..., bool]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
@@ -73,13 +77,14 @@ def binary(
     if isinstance(right, (ListV, TupleV)) and op is ast.Mult:
         return _sequence(run, op, right, left, frame, node)
     if isinstance(left, DictV) and isinstance(right, DictV) and op is ast.BitOr:
-        return DictV({**left.items, **right.items}, open=left.open or right.open)
+        table = {**left.items, **right.items}
+        return DictV(table, open=bounds.cut_table(run, table) or left.open or right.open)
     if isinstance(left, Instance) or isinstance(right, Instance):
         made = _instance_operator(run, frame, op, left, right, node)
         if made is not NotImplemented:
             return made
     if isinstance(left, ArrayV) or isinstance(right, ArrayV):
-        return ArrayV(cuts=graphs.cuts_in(left) | graphs.cuts_in(right))
+        return ArrayV(cuts=graphs.cuts_in(run, left) | graphs.cuts_in(run, right))
     return _unknown_binary(run, op, left, right)
 
 
@@ -100,20 +105,7 @@ def _fold(run: Run, op: type[ast.operator], left: Value, right: Value) -> Value:
     function = _PYTHON.get(op)
     if function is None:
         return run.fresh()
-    if op in (ast.Pow, ast.LShift, ast.Mult) and not _small(left, right):
-        return run.fresh("number")
-    try:
-        return function(left, right)
-    except (TypeError, ValueError, ArithmeticError, MemoryError):
-        return run.fresh()
-
-
-def _small(left: Value, right: Value) -> bool:
-    if isinstance(left, (str, bytes)) or isinstance(right, (str, bytes)):
-        return False
-    return not (isinstance(right, int) and abs(right) > 1000) and not (
-        isinstance(left, int) and abs(left) > 10**12
-    )
+    return bounds.computed(run, function, left, right)
 
 
 def _unknown_binary(run: Run, op: type[ast.operator], left: Value, right: Value) -> Value:
@@ -127,11 +119,11 @@ def _unknown_binary(run: Run, op: type[ast.operator], left: Value, right: Value)
         kind = "str"
     data = (not isinstance(left, Sym) or left.data) and (not isinstance(right, Sym) or right.data)
     made = Sym(
-        (*on_host(left, right), "op", op.__name__, key_of(left), key_of(right)),
+        Key(*on_host(left, right), "op", op.__name__, key_of(left), key_of(right)),
         kind,
         data=data and isinstance(left, Sym) | isinstance(right, Sym),
     )
-    cuts = graphs.cuts_in(left) | graphs.cuts_in(right)
+    cuts = graphs.cuts_in(run, left) | graphs.cuts_in(run, right)
     if cuts:
         made.facts["__cuts__"] = cuts
     return graphless.mark(made, graphless.known(left, right))
@@ -161,12 +153,13 @@ def _percent(run: Run, frame: Frame, left: str, right: Value, node: ast.AST) -> 
 def _sequence(
     run: Run, op: type[ast.operator], left: ListV | TupleV, right: Value, frame: Frame, node: ast.AST
 ) -> Value:
+    run.weigh((left, right))
     if op is ast.Add and isinstance(right, (ListV, TupleV)):
         items: list[Value] = [*left.items, *right.items]
-        is_open = left.open or right.open
+        is_open = bounds.cut(run, items) or left.open or right.open
     elif op is ast.Mult and isinstance(right, int) and not isinstance(right, bool):
-        items = list(left.items) * min(max(right, 0), 8 if left.items else 0)
-        is_open = left.open or right > 8
+        items = list(left.items) * min(max(right, 0), MAX_TIMES if left.items else 0)
+        is_open = bounds.cut(run, items) or left.open or right > MAX_TIMES
     else:
         items, is_open = list(left.items), True
     if op is ast.Mult and right != 1:
@@ -184,6 +177,10 @@ def _sequence(
     )
     counting.grown(run, made)
     return made
+
+
+MAX_TIMES = 8
+"""Repetitions of the items of a list that are followed."""
 
 
 def _instance_operator(
@@ -243,11 +240,11 @@ def unary(run: Run, frame: Frame, op: type[ast.unaryop], value: Value, node: ast
             return not known
         if isinstance(value, Tensor):
             truth(run, frame, value, node.operand)
-            made = Sym(("not", ("bool", key_of(value))), "bool")
+            made = Sym(Key("not", Key("bool", key_of(value))), "bool")
             made.facts[ASKED] = value
             return made
-        made = Sym(("not", value.key if isinstance(value, Sym) else key_of(value)), "bool")
-        if isinstance(value, Sym) and TRAINS in value.facts and value.key[0] != "not":
+        made = Sym(Key("not", key_of(value)), "bool")
+        if isinstance(value, Sym) and TRAINS in value.facts and root(value.key)[0] != "not":
             made.facts[TRAINS] = value.facts[TRAINS]
         return made
     if isinstance(value, Tensor):
@@ -262,12 +259,9 @@ def unary(run: Run, frame: Frame, op: type[ast.unaryop], value: Value, node: ast
                 return result
         return torchcalls.unknown_op(run, call, name)
     if is_number(value):
-        try:
-            return -value if op is ast.USub else +value if op is ast.UAdd else ~value
-        except TypeError:
-            return run.fresh("number")
+        return bounds.computed(run, _PYTHON_UNARY[op], value, kind="number")
     if isinstance(value, Sym):
-        made = Sym(("u", op.__name__, value.key), value.kind, data=value.data)
+        made = Sym(Key("u", op.__name__, value.key), value.kind, data=value.data)
         return graphless.mark(made, op is ast.Invert or graphless.known(value))
     return run.fresh()
 
@@ -279,8 +273,8 @@ def compare(
     if op in (ast.Is, ast.IsNot):
         same = _identical(left, right)
         if same is None:
-            made = Sym(("is", *_ordered(key_of(left), key_of(right))), "bool")
-            return made if op is ast.Is else Sym(("not", made.key), "bool")
+            made = Sym(Key("is", *_ordered(key_of(left), key_of(right))), "bool")
+            return made if op is ast.Is else Sym(Key("not", made.key), "bool")
         return same if op is ast.Is else not same
     left, right = compared(known_tensor(left)), compared(known_tensor(right))
     if op in (ast.In, ast.NotIn):
@@ -313,9 +307,9 @@ def compare(
     ):
         return (left == right) is (op is ast.Eq)
     name = "Eq" if op in (ast.Eq, ast.NotEq) else op.__name__
-    made = Sym((*on_host(left, right), "cmp", name, key_of(left), key_of(right)), "bool")
+    made = Sym(Key(*on_host(left, right), "cmp", name, key_of(left), key_of(right)), "bool")
     if op is ast.NotEq:
-        made = Sym(("not", made.key), "bool")
+        made = Sym(Key("not", made.key), "bool")
     if any(isinstance(side, Sym) and "counted" in side.facts for side in (left, right)):
         made.facts["counted"] = True
     return made
@@ -376,8 +370,8 @@ def _assumed(value: Value) -> bool:
     return isinstance(value, Tensor) and value.grad_owner is not None and not value.sure
 
 
-def _ordered(first: object, second: object) -> tuple[object, object]:
-    return (first, second) if repr(first) <= repr(second) else (second, first)
+def _ordered(first: Hashable, second: Hashable) -> tuple[Hashable, Hashable]:
+    return (first, second) if hash(first) <= hash(second) else (second, first)
 
 
 def _contains(
@@ -409,8 +403,8 @@ def _contains(
         known = left in right
     if known is not None:
         return known is (op is ast.In)
-    made = Sym(("in", key_of(left), key_of(right)), "bool")
-    return made if op is ast.In else Sym(("not", made.key), "bool")
+    made = Sym(Key("in", key_of(left), key_of(right)), "bool")
+    return made if op is ast.In else Sym(Key("not", made.key), "bool")
 
 
 def augmented(
@@ -435,16 +429,18 @@ def augmented(
         return own, False
     if isinstance(left, ListV) and op is ast.Add:
         if isinstance(right, (ListV, TupleV)):
+            run.weigh((right,))
             for tensor in tensors_in(right):
                 machine.stored(run, tensor, run.place(frame, node), machine.source_text(node.target))
             left.items.extend(right.items)
-            left.open = left.open or right.open
+            left.open = bounds.cut(run, left.items) or left.open or right.open
             counting.grown(run, left)
         else:
             left.open = True
         return left, True
     if isinstance(left, DictV) and isinstance(right, DictV):
         left.items.update(right.items)
+        left.open = bounds.cut_table(run, left.items) or left.open
         return left, True
     if isinstance(left, ArrayV):
         if left.memory_of is not None:

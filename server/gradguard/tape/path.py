@@ -15,6 +15,8 @@ import ast
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from gradguard.tape.keys import negated
+
 MAX_STEPS = 120_000
 """Evaluated tree nodes an entry may use over all of its paths."""
 MAX_FUNCTION_STEPS = 40_000
@@ -22,6 +24,10 @@ MAX_FUNCTION_STEPS = 40_000
 IMPORT_STEPS = 180_000
 """The same for the top levels of imported modules, all together, and for reading them."""
 MAX_PATHS = 12
+FREE_WORK = 200_000
+"""Work that is no evaluation of a node (values copied, nodes of a graph gone through) which a path has for nothing."""
+WORK_A_STEP = 4
+"""Units of the work beyond that which count as a step."""
 
 
 class BudgetExceeded(Exception):
@@ -58,6 +64,25 @@ class Given:
         """Whether a path with this prefix gives the same answers."""
         count = len(prefix)
         return self.given[:count] == prefix[: len(self.given)] and self.given[count:] == self.defaults[count:]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A path that goes as another one went up to a question, and answers that otherwise."""
+
+    given: tuple[bool, ...]
+    """All answers of the other one."""
+    index: int
+
+    @property
+    def prefix(self) -> tuple[bool, ...]:
+        """The answers with which it begins."""
+        return (*self.given[: self.index], self.answer)
+
+    @property
+    def answer(self) -> bool:
+        """What it answers where they part."""
+        return not self.given[self.index]
 
 
 class Oracle:
@@ -106,13 +131,14 @@ class Oracle:
         What a test of a loop's body answered in one pass it answers in the next, where nothing else is asked for:
         two passes that go the same way show what is carried from one to the other.
         """
-        if isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
-            return not self.decide(
-                key[1], not default, weak=weak, habit=None if habit is None else ("not", habit), at=at
-            )
+        flipped = False
+        while (inner := negated(key)) is not None:
+            key, flipped = inner, not flipped
         known = self.answers.get(key)
         if known is not None:
-            return known
+            return known is not flipped
+        if flipped:
+            default, habit = not default, None if habit is None else ("not", habit)
         index = len(self.given)
         if habit is not None:
             default = self.habits.get(habit, default)
@@ -125,7 +151,7 @@ class Oracle:
         self.weak.append(weak)
         self.far.append(self.elsewhere)
         self.answers[key] = answer
-        return answer
+        return answer is not flipped
 
     def gone(self) -> Given:
         """All that was asked so far."""
@@ -149,8 +175,8 @@ class Oracle:
         self.answers.update(way.answers)
         self.habits.update(way.habits)
 
-    def children(self, *, elsewhere: bool = True) -> list[tuple[bool, ...]]:
-        """Prefixes that flip one answer given after the own prefix; strong questions first.
+    def children(self, *, elsewhere: bool = True) -> list[Turn]:
+        """Paths that answer one question otherwise that was asked after the own prefix; strong questions first.
 
         elsewhere: also the answers given to code of another file that runs for a top level.
         """
@@ -158,4 +184,5 @@ class Oracle:
         indices = sorted(range(start, len(self.given)), key=lambda i: self.weak[i])
         if not elsewhere:
             indices = [i for i in indices if not self.far[i]]
-        return [(*self.given[:i], not self.given[i]) for i in indices]
+        given = tuple(self.given)
+        return [Turn(given, i) for i in indices]

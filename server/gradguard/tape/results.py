@@ -39,10 +39,16 @@ def results(
         shapes.meet([tensor for source in plan(form).sources for tensor in bound.tensors(source)])
     if form.list_result:
         count = shapes.list_length(op.name, bound.values)
+        if count is not None and count > shapes.MAX_PIECES:
+            run.limits[PIECES] = None
+            count = None
         alias = form.aliases[0] if form.aliases else None
         if alias is not None and len(bound.tensors(alias.of)) > 1:
-            return TupleV(tuple(_of_each(ran, alias.of)))
+            each = tuple(_of_each(ran, alias.of))
+            run.work(MADE * len(each))
+            return TupleV(each)
         made = tuple(_result(ran, "result", alias, index=index) for index in range(count or 3))
+        run.work(MADE * len(made))
         return TupleV(made, open=count is None)
     if not form.aliases:
         made = tuple(_result(ran, role, None) for role in form.results)
@@ -108,6 +114,10 @@ def handed_on(run: Run, op: Op, form: Form, bound: Bound, source: Tensor) -> Tri
     ]
     return either(*[holds(run, each, bound, source=source, op=op) for each in when])
 
+
+MADE = 12
+"""Units of work that it takes to make a tensor."""
+PIECES = "read in part: a tensor is taken apart into more pieces than are followed"
 
 _COPIES = ("clone", "contiguous", "cpu", "to")
 

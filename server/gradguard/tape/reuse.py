@@ -20,6 +20,7 @@ from gradguard.ops.table import Table
 from gradguard.source.text import Source
 from gradguard.tape.domain import Place, Tensor
 from gradguard.tape.frame import EVERYTHING, Frame, Namespace
+from gradguard.tape.keys import Key
 from gradguard.tape.values import ClassV, External, FunctionV, LazyV, TorchName
 from gradguard.tape.versions import VersionText, VersionV
 
@@ -130,6 +131,8 @@ class Comparison:
         self._tried.append((id(old), id(new)))
         if kind is list:
             return zip(old, new) if len(old) == len(new) else None
+        if kind is Key:
+            return ((old.parts, new.parts),)
         if isinstance(old, dict):
             if len(old) != len(new):
                 return None

@@ -10,11 +10,11 @@ from gradguard.ops.table import Table
 from gradguard.tape.domain import Cut, Memory, Node, Place, Tensor, Tri, Version, Write
 from gradguard.tape.events import Event, GraphKept, HostRead
 from gradguard.tape.frame import Frame, Guard, Loop, Namespace
-from gradguard.tape.path import BudgetExceeded, Oracle
-from gradguard.tape.values import ClassV, Sym
+from gradguard.tape.path import FREE_WORK, WORK_A_STEP, BudgetExceeded, Oracle
+from gradguard.tape.values import CONTAINERS, ClassV, Sym, extent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Iterable
 
     from gradguard.source.text import Source
     from gradguard.tape.facts import Notes
@@ -219,12 +219,15 @@ class Run:
         self.lent_nodes: set[Node] = set()
         """Of tensors that code which is not read was given."""
         self.looked: dict[ast.AST, int] = {}
+        self.looks = 0
+        """Values that were looked at for it."""
         self.depth = 0
         """Module calls that are running."""
         self.entered_at = 0
         """`depth` where the entry began: 1 in a method of a module."""
         self.kept: dict[tuple[str, ast.AST, ast.AST], Kept] = {}
-        self.released: set[ast.AST] = set()
+        self.released: set[tuple[ast.AST, ast.AST]] = set()
+        """What was let go, and the loop in which, as it was emitted."""
         self.module_calls: list[ModuleCall] = []
         self.retained: list[tuple[Place, list[Node], int]] = []
         self.accumulated: set[int] = set()
@@ -242,6 +245,7 @@ class Run:
         self.stale_grads: dict[int, tuple[Place, Place]] = {}
         """Those of them that were overwritten since: (named at, overwritten at)."""
         self.rewritten: dict[int, Rewritten] = {}
+        self._worked = 0
         self._order = 0
         self._aside = MOST_ASIDE
         self._numbers = self._loops = numbers_from
@@ -287,6 +291,21 @@ class Run:
         self.budget[0] -= units
         if self.budget[0] < 0:
             raise BudgetExceeded
+
+    def work(self, units: int) -> None:
+        """Count work that grows with what a program has made and not with its text; most programs have it for nothing.
+
+        A unit takes less than a tenth of a step, and some fifty bytes at most. Raises BudgetExceeded.
+        """
+        self._worked += units
+        if self._worked > FREE_WORK:
+            self.step(units // WORK_A_STEP)
+
+    def weigh(self, values: Iterable[Value]) -> None:
+        """Count the work of looking into containers for what they hold. Raises BudgetExceeded."""
+        for value in values:
+            if type(value) in CONTAINERS:
+                self.work(extent(value))
 
     def fresh(self, kind: str = "any", *, data: bool = False, text: str = "") -> Sym:
         """An unknown value of its own."""

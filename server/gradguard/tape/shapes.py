@@ -137,6 +137,10 @@ _TO_COMPLEX = frozenset({
 _TO_REAL = frozenset({"hfft", "hfft2", "hfftn", "irfft", "irfft2", "irfftn", "istft"})
 
 
+MAX_PIECES = 64
+"""Tensors that one call gives which are followed one by one."""
+
+
 def list_length(op: str, values: dict[str, Value]) -> int | None:
     """How many tensors `split`, `chunk`, `unbind` and their like return."""
     name = op.rpartition(".")[2].removeprefix("unsafe_")
@@ -145,7 +149,7 @@ def list_length(op: str, values: dict[str, Value]) -> int | None:
     dim = values.get("dim", 0)
     size = shape[dim] if shape and isinstance(dim, int) and -len(shape) <= dim < len(shape) else None
     if name in ("unbind", "__iter__"):
-        return size if isinstance(size, int) and 0 < size <= 64 else None
+        return size if isinstance(size, int) and 0 < size <= MAX_PIECES else None
     if name in ("chunk", "tensor_split", "hsplit", "vsplit", "dsplit"):
         for key in ("chunks", "sections", "indices_or_sections", "input"):
             count = values.get(key)

@@ -23,6 +23,10 @@ KEPT_BACK = 1_000
 """Enough for the first path of most functions."""
 OP_STEPS = 8
 """What an operation on tensors counts for: none is as long as a step."""
+FREE_UNDONE = 2_000
+"""Values of the top level that a path may have used without that counting: they are put back behind it."""
+UNDONE_A_STEP = 8
+"""Further ones that count as a step."""
 SHORT = 5
 """Lines that the shortest function counts for: its object may have to be made."""
 

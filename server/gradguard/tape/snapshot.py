@@ -39,6 +39,9 @@ _TENSOR_FIELDS = tuple(name for name in Tensor.__slots__ if name not in ("memory
 
 Undo = Callable[[], None]
 
+TENSOR, VARIABLES = 8, 8
+"""Other values that take as long to put back as a tensor, and variables that take as long as one."""
+
 
 class Snapshot:
     """Remembers everything mutable that the given scopes reach."""
@@ -73,16 +76,18 @@ class Snapshot:
         """The running entry gets a value that was kept."""
         self._lent.append(value)
 
-    def restore(self, *, functions: bool) -> None:
-        """Put everything back; functions only where one was seen to change, which is rare."""
+    def restore(self, *, functions: bool) -> int:
+        """Put everything back; functions only where one was seen to change, which is rare. Returns how much it was."""
         pending = self._lent
         self._lent = []
+        undone = TENSOR * len(self._tensors)
         for variables, copy in self._scopes:
             touched = variables.read | variables.written
             if variables.written:
                 # Cheaper than to ask whether they differ, and the order is as it was.
                 variables.clear()
                 variables.update(copy)
+                undone += len(copy) // VARIABLES
             if EVERYTHING in touched:
                 pending += copy.values()
             else:
@@ -103,6 +108,8 @@ class Snapshot:
         if functions:
             for function, modes, compiled in self._functions:
                 function.modes, function.compiled = modes, compiled
+            undone += len(self._functions) // VARIABLES
+        return undone + len(done)
 
     def _scope(self, variables: Globals, tensors: list[_Held]) -> None:
         if id(variables) in self._seen:

@@ -9,6 +9,18 @@ from __future__ import annotations
 
 Shape = tuple[int, ...]
 
+MAX_RANK = 64
+"""Dimensions of a tensor whose sizes are followed; torch itself takes no more in most places."""
+MAX_SIZE = 2**63
+"""What no size reaches: they are numbers of 64 bits with a sign."""
+
+
+def possible(shape: tuple[object, ...] | None) -> bool:
+    """Whether a tensor may have these sizes, which are known or not."""
+    if shape is None or len(shape) > MAX_RANK:
+        return shape is None
+    return all(size < MAX_SIZE for size in shape if isinstance(size, int))
+
 
 def contiguous_strides(shape: Shape) -> Shape:
     """Strides of a freshly made tensor, in elements."""

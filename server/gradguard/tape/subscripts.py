@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from itertools import islice
 
 from gradguard.tape import (
     attributes,
+    bounds,
     counting,
     graphless,
     holders,
@@ -20,6 +22,7 @@ from gradguard.tape.binding import Call
 from gradguard.tape.coerce import are_sizes, as_tensor
 from gradguard.tape.domain import Place, Tensor, Tri, both
 from gradguard.tape.frame import Frame
+from gradguard.tape.keys import Key, root
 from gradguard.tape.overlap import Operands
 from gradguard.tape.run import Run
 from gradguard.tape.sizes import known
@@ -67,7 +70,7 @@ def get(run: Run, frame: Frame, owner: Value, index: Value, node: ast.Subscript)
         if key not in owner.facts:
             size = are_sizes(owner) and not isinstance(index, SliceV)
             item = Sym(
-                (*owner.key, "item", token(index)),
+                Key(owner.key, "item", token(index)),
                 "int" if size else "any",
                 data=owner.data,
                 text=machine.source_text(node),
@@ -88,10 +91,12 @@ def _sequence_get(run: Run, owner: ListV | TupleV, index: Value) -> Value:
     if isinstance(index, SliceV):
         parts = (index.lower, index.upper, index.step)
         if all(part is None or isinstance(part, int) for part in parts) and index.step != 0:
-            chosen = list(items)[slice(*parts)]
+            chosen = items[slice(*parts)]
+            run.work(len(chosen) // bounds.ITEMS_A_UNIT)
             if isinstance(owner, TupleV):
                 return TupleV(tuple(chosen), open=owner.open)
-            return ListV(chosen, open=owner.open, trimmed=bool(run.loops) and _bounded(index))
+            return ListV(list(chosen), open=owner.open, trimmed=bool(run.loops) and _bounded(index))
+        run.work(len(items) // bounds.ITEMS_A_UNIT)
         return ListV(list(items), open=True) if isinstance(owner, ListV) else TupleV(tuple(items), open=True)
     if items:
         # An unknown index may hit any item; the last one stands for all.
@@ -116,11 +121,17 @@ def _dict_get(run: Run, frame: Frame, owner: DictV, index: Value, node: ast.AST)
         owner.items[token(index)] = (index, made)
         return made
     if owner.items and (owner.open or isinstance(index, Sym)):
-        return next(reversed(list(owner.items.values())))[1]
+        return last_of(run, owner)
     made = run.fresh()
     if owner.open:
         owner.items[token(index)] = (index, made)
     return made
+
+
+def last_of(run: Run, owner: DictV) -> Value:
+    """The value that was put into a dictionary last."""
+    run.work(len(owner.items) // bounds.ITEMS_A_UNIT)
+    return list(owner.items.values())[-1][1]
 
 
 def _from_factory(run: Run, frame: Frame, owner: DictV, node: ast.AST) -> Value:
@@ -157,6 +168,7 @@ def _instance_get(run: Run, frame: Frame, owner: Instance, index: Value, node: a
 def tensor_get(run: Run, frame: Frame, owner: Tensor, index: Value, node: ast.Subscript) -> Value:
     """Indexing: integers, slices, None and Ellipsis make a view; a tensor or list as index copies."""
     parts = index.items if isinstance(index, TupleV) else (index,)
+    run.weigh((index,))
     place = run.place(frame, node)
     view: bool | None = True
     for part in parts:
@@ -363,24 +375,27 @@ def _slice_put(run: Run, frame: Frame, owner: ListV, index: SliceV, value: Value
 
     parts = (index.lower, index.upper, index.step)
     source = iterate(run, frame, value, node)
-    items = list(source.source)
+    items = list(islice(source.source, bounds.MAX_ITEMS + 1))
+    is_open = bounds.cut(run, items) or not source.exact
     if all(part is None or isinstance(part, int) for part in parts) and index.step in (None, 1):
         owner.items[slice(index.lower, index.upper)] = items
-        owner.open = owner.open or not source.exact
+        owner.open = owner.open or is_open
     else:
         owner.items.extend(items)
         owner.open = True
+    owner.open = bounds.cut(run, owner.items) or owner.open
 
 
 def _in_turns(run: Run, index: Value, value: Value) -> None:
     """`ring[step % 8] = v` overwrites its slots in turns: what it holds does not grow, unless it adds to them."""
     added = isinstance(run.statement, ast.AugAssign)
-    if isinstance(index, Sym) and index.key[:2] == ("op", "Mod") and not added:
+    if isinstance(index, Sym) and root(index.key)[:2] == ("op", "Mod") and not added:
         lifetime.release(run, tensors_in(value))
 
 
 def _remember(run: Run, value: Value, node: ast.Subscript, place: Place) -> None:
     inside = not isinstance(value, (Tensor, Sym))
+    run.weigh((value,))
     for tensor in tensors_in(value):
         machine.stored(run, tensor, place, machine.source_text(node), inside=inside)
 
@@ -393,6 +408,7 @@ def tensor_put(
     place = run.place(frame, statement if statement is not None else node)
     if isinstance(value, Sym) and value.tensor is not None:
         value = value.tensor
+    run.weigh((index, value))
     parts = index.items if isinstance(index, TupleV) else (index,)
     mask = any(_is_mask(part) for part in parts)
     if mask and isinstance(value, Tensor):
@@ -501,7 +517,7 @@ def delete(run: Run, frame: Frame, owner: Value, index: Value, node: ast.AST) ->
     elif isinstance(owner, ListV):
         if isinstance(index, int) and -len(owner.items) <= index < len(owner.items):
             del owner.items[index]
-        elif isinstance(index, SliceV) and all(
-            p is None or isinstance(p, int) for p in (index.lower, index.upper, index.step)
-        ):
-            del owner.items[slice(index.lower, index.upper, index.step)]
+        elif isinstance(index, SliceV):
+            parts = (index.lower, index.upper, index.step)
+            if all(part is None or isinstance(part, int) for part in parts) and index.step != 0:
+                del owner.items[slice(*parts)]

@@ -6,7 +6,8 @@ import ast
 
 from gradguard.tape import attributes
 from gradguard.tape.binding import Call
-from gradguard.tape.coerce import SETTING, as_tensor
+from gradguard.tape.coerce import as_tensor
+from gradguard.tape.keys import SETTING, Key
 from gradguard.tape.run import Run
 from gradguard.tape.values import FunctionV, ListV, Sym, TupleV, Value
 
@@ -40,7 +41,7 @@ def _argument(run: Run, function: FunctionV, parameter: ast.arg) -> Value:
         return _plain(run, kind, parameter.arg, may_be_none=parameter.arg in function.defaults)
     made = run.fresh(kind, text=parameter.arg)
     if function.name == "__init__":
-        made.key = (SETTING, *made.key)
+        made.key = Key(SETTING, made.key)
     if kind == "tensor":
         as_tensor(run, made).bound_name = parameter.arg
         if parameter.arg in function.defaults and default is None:
@@ -76,9 +77,13 @@ def _plain(run: Run, kind: str, name: str, *, may_be_none: bool) -> Value:
     items = [run.fresh(one, text=name) for one in kinds]
     for item in items:
         if item.kind == "tensor":
-            item.key = (SETTING, *item.key)
+            item.key = Key(SETTING, item.key)
             as_tensor(run, item)
     return TupleV(tuple(items), open=not counted)
+
+
+MAX_ANNOTATION = 1000
+"""Characters of an annotation that stands in quotes."""
 
 
 def annotated(annotation: ast.expr | None) -> str:
@@ -86,9 +91,11 @@ def annotated(annotation: ast.expr | None) -> str:
     if annotation is None:
         return "any"
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        if len(annotation.value) > MAX_ANNOTATION:
+            return "any"
         try:
             return annotated(ast.parse(annotation.value, mode="eval").body)
-        except (SyntaxError, ValueError, RecursionError):
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             return "any"
     if isinstance(annotation, ast.BinOp):
         parts = [part for part in (annotation.left, annotation.right) if not _is_none(part)]

@@ -24,7 +24,7 @@ def attribute(run: Run, frame: Frame, owner: Tensor, name: str, node: ast.AST) -
         return owner.attributes[name]
     if name == "data":
         made = machine.share(run, owner, run.place(frame, node), "data_attr", counter=False)
-        made.cuts = graphs.cut_off((owner,), run.place(frame, node), "data", machine.source_text(node))
+        made.cuts = graphs.cut_off(run, (owner,), run.place(frame, node), "data", machine.source_text(node))
         return made
     if name == "grad":
         return _grad(run, frame, owner, node)
@@ -228,7 +228,7 @@ def method(run: Run, frame: Frame, owner: Tensor, name: str, call: Call, node: a
 
 def _detach(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
     made = machine.share(run, owner, call.place, "detach", counter=True)
-    made.cuts = graphs.cut_off((owner,), call.place, "detach", machine.source_text(node))
+    made.cuts = graphs.cut_off(run, (owner,), call.place, "detach", machine.source_text(node))
     return made
 
 
@@ -290,7 +290,7 @@ def _item(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> V
     made = Sym(("item", owner.number, owner.counter.value), "number" if name == "item" else "any", data=True)
     made.facts["__read__"] = owner
     made.facts["__reading__"] = read
-    made.facts["__cuts__"] = graphs.cut_off((owner,), call.place, name, machine.source_text(node))
+    made.facts["__cuts__"] = graphs.cut_off(run, (owner,), call.place, name, machine.source_text(node))
     return made
 
 

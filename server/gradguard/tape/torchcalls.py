@@ -12,7 +12,7 @@ from gradguard.tape.domain import Place, Tensor, Tri, Write, both, either
 from gradguard.tape.frame import Frame
 from gradguard.tape.overlap import Operands
 from gradguard.tape.run import Run
-from gradguard.tape.values import ArrayV, Sym, Value, tensors_in
+from gradguard.tape.values import CONTAINERS, ArrayV, Sym, Value, tensors_in
 
 
 class _Missing:
@@ -29,6 +29,10 @@ def call_op(
     op = run.table.op(path)
     if op is None:
         return MISSING
+    for value in call.args:
+        if type(value) in CONTAINERS:
+            # It is gone through for each of what an op asks of its arguments.
+            run.work(GONE_THROUGH * len(value.items))
     chosen = binding.choose(run, op, call)
     if chosen is None:
         return MISSING
@@ -46,6 +50,8 @@ def call_op(
                 reads.host_read(run, frame, node, spelled, number, implicit=True)
     return apply.apply(run, op, form, bound, call.place, name=spelled, kind=kind)
 
+
+GONE_THROUGH = 4
 
 _NUMBERS = (Kind.NUMBER, Kind.FLOAT, Kind.INT, Kind.INTS)
 

@@ -8,8 +8,9 @@ from collections.abc import Hashable
 from gradguard.tape import reads
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
+from gradguard.tape.keys import root
 from gradguard.tape.run import Run
-from gradguard.tape.values import GRAPHLESS, ArrayV, DictV, External, ListV, Sym, TupleV, Value
+from gradguard.tape.values import GRAPHLESS, ArrayV, DictV, External, ListV, Sym, TupleV, Value, of_tuple
 
 ASKED = "__asked__"
 """Fact of a condition: the tensor whose value it is."""
@@ -33,7 +34,7 @@ def key_of(value: Value) -> Hashable:
     if isinstance(value, Tensor):
         return ("t", value.number, value.counter.value)
     if isinstance(value, TupleV):
-        return ("tuple", *(key_of(item) for item in value.items))
+        return of_tuple(value, key_of)
     return ("id", id(value))
 
 
@@ -81,7 +82,7 @@ def truth(run: Run, frame: Frame, value: Value, node: ast.AST, *, weak: bool = F
         if value.tensor is not None and value.kind == "tensor":
             reads.host_read(run, frame, node, "bool", value.tensor, implicit=True)
         answer = run.oracle.decide(value.key, weak=weak, habit=habit, at=node)
-        if TRAINS in value.facts and answer is (value.key[0] == "not"):
+        if TRAINS in value.facts and answer is (root(value.key)[0] == "not"):
             _asks_none(value.facts[TRAINS])
         return answer
     return run.oracle.decide(("bool", key_of(value)), weak=weak, habit=habit, at=node)

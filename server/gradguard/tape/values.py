@@ -7,11 +7,12 @@ an object of its own, created anew on each path, so that the interpreter may sim
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable, Iterator, MutableMapping
+from collections.abc import Callable, Hashable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gradguard.tape.domain import NO_CUTS, Cut, Place, Tensor, Tri
+from gradguard.tape.keys import Key, Structure
 
 if TYPE_CHECKING:
     from gradguard.tape.frame import Frame, Namespace
@@ -33,9 +34,7 @@ class Sym:
 
     __slots__ = ("data", "facts", "key", "kind", "tensor", "text")
 
-    def __init__(
-        self, key: tuple[object, ...], kind: str = "any", *, data: bool = False, text: str = ""
-    ) -> None:
+    def __init__(self, key: Structure, kind: str = "any", *, data: bool = False, text: str = "") -> None:
         self.key = key
         self.kind = kind
         """`any`, `number`, `int`, `str`, `bool`, `module`, `tensor`, `index`, `optimizer`, `device`, `dtype`."""
@@ -277,19 +276,63 @@ class ArrayV:
     """Where its numbers left a graph."""
 
 
+CONTAINERS = frozenset({ListV, TupleV, DictV})
+"""Kinds of values that hold others for everybody to see."""
+
+
+def held_by(container: ListV | TupleV | DictV) -> Sequence[Value]:
+    """What a container holds, in order; of a dictionary the values alone."""
+    if isinstance(container, DictV):
+        return [item for _, item in container.items.values()]
+    return container.items
+
+
+def inside(value: Value) -> Iterator[Value]:
+    """The value, or what it and the containers in it hold, in order. Each container is looked into once.
+
+    A container that comes twice, as in `t = (t, t)`, gives what it holds where it comes first.
+    """
+    waiting = [value]
+    seen: set[int] = set()
+    while waiting:
+        one = waiting.pop()
+        if type(one) not in CONTAINERS:
+            yield one
+        elif id(one) not in seen:
+            seen.add(id(one))
+            waiting.extend(reversed(held_by(one)))
+
+
+def extent(value: Value) -> int:
+    """How much there is to go through in a value."""
+    waiting = [value]
+    seen: set[int] = set()
+    found = 0
+    while waiting:
+        one = waiting.pop()
+        found += 1
+        if type(one) in CONTAINERS and id(one) not in seen:
+            seen.add(id(one))
+            waiting.extend(held_by(one))
+    return found
+
+
 def tensors_in(value: Value) -> list[Tensor]:
-    """Every tensor in a value, looking into lists and tuples."""
-    if value is None:
-        return []
-    if isinstance(value, Tensor):
+    """Every tensor in a value, looking into containers."""
+    kind = type(value)
+    if kind is Tensor:
         return [value]
-    if isinstance(value, Sym):
+    if kind is Sym:
         return [value.tensor] if value.tensor is not None else []
-    if isinstance(value, (ListV, TupleV)):
-        return [tensor for item in value.items for tensor in tensors_in(item)]
-    if isinstance(value, DictV):
-        return [tensor for _, item in value.items.values() for tensor in tensors_in(item)]
-    return []
+    if kind not in CONTAINERS:
+        return []
+    found = []
+    for one in inside(value):
+        if type(one) is Sym:
+            one = one.tensor
+        if type(one) is Tensor:
+            found.append(one)
+    return found
 
 
 def token(key: Value) -> Hashable:
@@ -299,5 +342,30 @@ def token(key: Value) -> Hashable:
     if isinstance(key, Sym):
         return key.key
     if isinstance(key, TupleV):
-        return ("tuple", *(token(item) for item in key.items))
+        return of_tuple(key, token)
     return ("id", id(key))
+
+
+MAX_KEYED = 256
+"""Parts of a tuple up to which two of them are told to be equal."""
+MAX_KEYED_DEPTH = 16
+
+
+def of_tuple(value: TupleV, of_part: Callable[[Value], Hashable]) -> Hashable:
+    """The key of a tuple, of those of its parts; of a large one, a key of its own."""
+    room = MAX_KEYED
+
+    def key(one: TupleV, depth: int) -> Key | None:
+        nonlocal room
+        room -= 1 + len(one.items)
+        if room < 0 or depth > MAX_KEYED_DEPTH:
+            return None
+        parts: list[object] = ["tuple"]
+        for item in one.items:
+            part = key(item, depth + 1) if type(item) is TupleV else of_part(item)
+            if part is None and type(item) is TupleV:
+                return None
+            parts.append(part)
+        return Key(*parts)
+
+    return key(value, 0) or ("id", id(value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_RELEASE = re.compile(r"v?(\d+(?:\.\d+)*)(?:\+.*)?")
+_RELEASE = re.compile(r"v?(\d{1,18}(?:\.\d{1,18}){0,9})(?:\+.*)?")
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -36,11 +36,13 @@ class Definitions:
     functions_changed: bool = False
     """An entry changed the mode of a function after its definition."""
 
-    def restore(self) -> None:
-        """Put everything back as the top level left it."""
-        if self.used:
-            self.snapshot.restore(functions=self.functions_changed)
-            self.used = self.functions_changed = False
+    def restore(self) -> int:
+        """Put everything back as the top level left it. Returns how much it was."""
+        if not self.used:
+            return 0
+        undone = self.snapshot.restore(functions=self.functions_changed)
+        self.used = self.functions_changed = False
+        return undone
 
     def begin(self, library: Run) -> None:
         """An entry starts."""

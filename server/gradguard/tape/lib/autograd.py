@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import layout, machine, tensors
+from gradguard.tape import graphs, layout, machine, tensors
 from gradguard.tape.backward import backward, check_root
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import as_tensor
-from gradguard.tape.domain import Tensor
+from gradguard.tape.domain import Saved, Tensor
 from gradguard.tape.events import FunctionMutation
 from gradguard.tape.frame import Frame
 from gradguard.tape.lending import lend
 from gradguard.tape.library import METHODS, torch_function
+from gradguard.tape.results import MADE
 from gradguard.tape.run import Modes, Run
 from gradguard.tape.truth import known_truth
 from gradguard.tape.values import ClassV, Instance, Sym, TorchName, TupleV, Value, tensors_in
@@ -70,6 +71,8 @@ def _grad(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     )
     made: list[Value] = []
     wanted_inputs: list[Tensor | None] = list(inputs) or [None]
+    kept = _kept_by(run, roots) if create is not False and run.modes.grad is not False else []
+    run.work(MADE * len(wanted_inputs))
     for source in wanted_inputs:
         gradient = run.tensor(call.place)
         if source is not None:
@@ -78,35 +81,35 @@ def _grad(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         gradient.source = "grad"
         gradient.sure = source is not None and source.sure
         if create is not False and run.modes.grad is not False:
-            _doubled(run, gradient, roots, call, certain=create is True)
+            _doubled(run, gradient, roots, kept, call, certain=create is True)
         made.append(gradient)
     return TupleV(tuple(made), open=not inputs)
 
 
-def _doubled(run: Run, gradient: Tensor, roots: list[Tensor], call: Call, *, certain: bool) -> None:
+def _kept_by(run: Run, roots: list[Tensor]) -> list[Saved]:
+    """What the first backward needs."""
+    return [
+        saved
+        for node in graphs.graph(run, *(root.node for root in roots if root.node is not None))
+        if not node.doubled
+        for saved in node.saved
+        if saved.tensor.requires_grad is not False and saved.certain
+    ]
+
+
+def _doubled(
+    run: Run, gradient: Tensor, roots: list[Tensor], kept: list[Saved], call: Call, *, certain: bool
+) -> None:
     """The gradient's own node: differentiating it needs what the first backward needed."""
     node = machine.record(run, "grad", call.place, roots, certain=certain, frees=None)
-    seen: set[object] = set()
-    stack = [root.node for root in roots]
-    while stack:
-        one = stack.pop()
-        if one is None or one in seen:
-            continue
-        seen.add(one)
-        for saved in one.saved:
-            if saved.tensor.requires_grad is not False and saved.certain:
-                machine.save(
-                    run,
-                    node,
-                    saved.role,
-                    saved.tensor,
-                    certain=certain,
-                    why="double backward",
-                    expr=saved.expr,
-                )
-                node.saved[-1].version = saved.version
-                node.saved[-1].memory_mark = saved.memory_mark
-        stack.extend(edge.node for edge in one.edges)
+    node.doubled = True
+    run.work(machine.WRITTEN * len(kept))
+    for one in kept:
+        again = machine.save(
+            run, node, one.role, one.tensor, certain=certain, why="double backward", expr=one.expr
+        )
+        if again is not None:
+            again.version, again.memory_mark = one.version, one.memory_mark
     gradient.node = node
     gradient.requires_grad = True if certain else None
     gradient.leaf = False
@@ -284,18 +287,23 @@ def _checkpoint(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     kwargs = {k: v for k, v in call.kwargs.items() if k not in _CHECKPOINT_OPTIONS}
     rest = Call(call.args[1:], kwargs, call.place, call.exprs[1:], call.kwexprs)
     inputs = [t for value in rest.args for t in tensors_in(value)]
+    run.work(len(inputs))
     marks = [(t, t.counter.value, len(t.memory.writes)) for t in inputs]
     hooks, run.modes.saved_hooks = run.modes.saved_hooks, True
     try:
         result = call_value(run, frame, function, rest, node)
     finally:
         run.modes.saved_hooks = hooks
-    for output in tensors_in(result):
+    outputs = tensors_in(result)
+    run.work(machine.WRITTEN * len(outputs) * len(marks))
+    for output in outputs:
         if output.node is not None and not run.modes.saved_hooks:
             for tensor, version, mark in marks:
-                machine.save(run, output.node, "input", tensor, why="checkpoint runs the function again")
-                if output.node.saved:
-                    output.node.saved[-1].version, output.node.saved[-1].memory_mark = version, mark
+                kept = machine.save(
+                    run, output.node, "input", tensor, why="checkpoint runs the function again"
+                )
+                if kept is not None:
+                    kept.version, kept.memory_mark = version, mark
     return result
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterator
 
-from gradguard.tape import attributes, counting, graphs, holders, machine, operators, reads
+from gradguard.tape import attributes, bounds, counting, graphs, holders, machine, operators, reads
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import number
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.instances import instance_of
 from gradguard.tape.iteration import MAX_RANGE, UNKNOWN_ITEMS, iterate
+from gradguard.tape.keys import Key
 from gradguard.tape.lending import lend
 from gradguard.tape.lib import others
 from gradguard.tape.library import external_function
@@ -51,12 +53,14 @@ def range_(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         and not (len(call.args) == 3 and call.args[2] == 0)
     ):
         numbers = range(*call.args[:3])
-        return IteratorV(_counted(run, numbers), exact=len(numbers) <= MAX_RANGE, length=len(numbers))
+        # `len` takes none that has more items than a machine can have.
+        length = len(numbers[: sys.maxsize])
+        return IteratorV(_counted(run, numbers), exact=length <= MAX_RANGE, length=length)
     return IteratorV(_unknown_range(run, call), exact=False)
 
 
 def _counted(run: Run, numbers: range) -> Iterator[Value]:
-    if len(numbers) <= _EXACT_RANGE:
+    if not numbers[_EXACT_RANGE:]:
         yield from numbers
         return
     yield from indices(run, numbers[0])
@@ -207,6 +211,7 @@ def _dict(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     made = DictV(made=call.place, open=call.open_args)
     if call.args:
         if isinstance(call.args[0], DictV):
+            run.work(len(call.args[0].items))
             made.items.update(call.args[0].items)
             made.open = call.args[0].open
         else:
@@ -246,7 +251,7 @@ def _len(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
             return own
         if "__children__" in value.attributes:
             return library.method(run, frame, value, "__len__", call, node)
-    return Sym(("len", key_of(value)), "int")
+    return Sym(Key("len", key_of(value)), "int")
 
 
 @external_function("builtins.sum")
@@ -283,10 +288,10 @@ def _extreme(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
             return True
         if exact and None not in known:
             return any(known) if name == "any" else all(known)
-        return Sym((name, *map(key_of, items)), "bool")
+        return Sym(Key(name, *map(key_of, items)), "bool")
     if exact and items and all(isinstance(item, (int, float)) for item in items):
         return max(items) if name == "max" else min(items)
-    return Sym((name, *map(key_of, items)), "number")
+    return Sym(Key(name, *map(key_of, items)), "number")
 
 
 @external_function(
@@ -315,16 +320,16 @@ def _number(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
             data=True,
         )
         made.facts["__read__"] = value
-        made.facts["__cuts__"] = graphs.cut_off((value,), call.place, name, machine.source_text(node))
+        made.facts["__cuts__"] = graphs.cut_off(run, (value,), call.place, name, machine.source_text(node))
         return made
     if isinstance(value, (int, float, str)) and len(call.args) == 1:
-        try:
-            return _CONVERT[name](value)
-        except (KeyError, ValueError, OverflowError, TypeError):
-            return run.fresh("number")
+        convert = _CONVERT.get(name)
+        return run.fresh("number") if convert is None else bounds.computed(run, convert, value, kind="number")
     if isinstance(value, Sym):
         made = Sym(
-            (name, value.key), "bool" if name == "bool" else "int" if name == "int" else "number", data=True
+            Key(name, value.key),
+            "bool" if name == "bool" else "int" if name == "int" else "number",
+            data=True,
         )
         made.facts.update({k: v for k, v in value.facts.items() if k in ("__read__", "__cuts__")})
         return made
@@ -348,7 +353,7 @@ def _print(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         for tensor in tensors_in(held(value)):
             reads.host_read(run, frame, node, "print" if name == "print" else "format", tensor, implicit=True)
     if name == "str" and len(call.args) == 1 and isinstance(call.args[0], (int, str, float)):
-        return str(call.args[0])
+        return bounds.computed(run, str, call.args[0], kind="str")
     return None if name == "print" else run.fresh("str")
 
 
@@ -356,7 +361,7 @@ def _print(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 def _isinstance(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     value, cls = call.get(0, "obj"), call.get(1, "cls")
     known = instance_of(value, cls)
-    return known if known is not None else Sym(("isinstance", key_of(value), key_of(cls)), "bool")
+    return known if known is not None else Sym(Key("isinstance", key_of(value), key_of(cls)), "bool")
 
 
 @external_function("builtins.issubclass")
@@ -374,7 +379,7 @@ def _hasattr(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
             not isinstance(b, ClassV) for b in attributes.linear(owner.cls)
         ):
             return False
-    return Sym(("hasattr", key_of(owner), key_of(name)), "bool")
+    return Sym(Key("hasattr", key_of(owner), key_of(name)), "bool")
 
 
 @external_function("builtins.getattr")
@@ -424,7 +429,7 @@ def _type(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 def _opaque(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     for tensor in tensors_in(call.get(0, "obj")) if call.name in ("id", "hash") else ():
         tensor.memory.held = True  # another tensor has another one
-    return Sym(("id", *map(key_of, call.args)), "int")
+    return Sym(Key("id", *map(key_of, call.args)), "int")
 
 
 @external_function("builtins.vars")

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from itertools import islice
 
-from gradguard.tape import counting, machine
+from gradguard.tape import bounds, counting, machine
 from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.lending import lend
 from gradguard.tape.run import Run
-from gradguard.tape.subscripts import dict_set
+from gradguard.tape.subscripts import dict_set, last_of
 from gradguard.tape.truth import key_of
-from gradguard.tape.values import DictV, ListV, Sym, TupleV, Value, tensors_in, token
+from gradguard.tape.values import CONTAINERS, DictV, ListV, Sym, TupleV, Value, tensors_in, token
 
 
 def method(
     run: Run, frame: Frame, receiver: ListV | TupleV | DictV, name: str, call: Call, node: ast.AST
 ) -> Value:
     """Call a container's method."""
+    if name not in _QUICK:
+        run.work(len(receiver.items) // bounds.ITEMS_A_UNIT)
     handler = (_DICT if isinstance(receiver, DictV) else _LIST).get(name)
     if handler is None:
         lend(run, (receiver, *call.args, *call.kwargs.values()))
@@ -28,16 +31,12 @@ def method(
 
 
 def _remember(run: Run, frame: Frame, value: Value, node: ast.AST, *, inside: bool = False) -> None:
-    held = value.tensor if isinstance(value, Sym) else value
-    if isinstance(held, Tensor):
-        place = run.place(frame, run.statement or node)
-        machine.stored(run, held, place, machine.source_text(node), inside=inside)
-    elif isinstance(held, (TupleV, ListV)):
-        for item in held.items:
-            _remember(run, frame, item, node, inside=True)
-    elif isinstance(held, DictV):
-        for _, item in held.items.values():
-            _remember(run, frame, item, node, inside=True)
+    tensors = tensors_in(value)
+    if not tensors:
+        return
+    place, name = run.place(frame, run.statement or node), machine.source_text(node)
+    for tensor in tensors:
+        machine.stored(run, tensor, place, name, inside=inside or type(value) in CONTAINERS)
 
 
 def _append(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
@@ -61,10 +60,10 @@ def _extend(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> 
     from gradguard.tape.iteration import iterate
 
     source = iterate(run, frame, call.get(0, "iterable"), node)
-    for item in source.source:
+    for item in islice(source.source, bounds.MAX_ITEMS + 1):
         _remember(run, frame, item, node, inside=True)
         owner.items.append(item)
-    owner.open = owner.open or not source.exact
+    owner.open = bounds.cut(run, owner.items) or owner.open or not source.exact
     counting.grown(run, owner)
     return None
 
@@ -72,7 +71,8 @@ def _extend(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> 
 def _insert(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
     index, value = call.get(0, "index"), call.get(1, "object")
     _remember(run, frame, value, node)
-    owner.items.insert(index if isinstance(index, int) else len(owner.items), value)
+    last = len(owner.items)
+    owner.items.insert(max(min(index, last), -last) if isinstance(index, int) else last, value)
     counting.grown(run, owner)
     return None
 
@@ -99,6 +99,7 @@ def _popleft(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) ->
 def _clear(run: Run, frame: Frame, owner: ListV | DictV, call: Call, node: ast.AST) -> Value:
     from gradguard.tape import lifetime
 
+    run.weigh((owner,))
     lifetime.release(run, tensors_in(owner))
     owner.items.clear()
     owner.open = owner.counted = False
@@ -178,12 +179,13 @@ def _get(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Val
         default = call.get(1, "default")
         known = run.oracle.decide(("has", id(owner), token(key)), False, weak=True, at=node)
         if known and owner.items:
-            return next(reversed(list(owner.items.values())))[1]
+            return last_of(run, owner)
         return run.fresh() if known else default
     return call.get(1, "default")
 
 
 def _items(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Value:
+    run.work(2 * len(owner.items))
     return ListV([TupleV((key, value)) for key, value in owner.items.values()], open=owner.open)
 
 
@@ -205,10 +207,10 @@ def _dict_pop(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -
 def _update(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Value:
     source = call.get(0, "other")
     if isinstance(source, DictV):
-        for key, value in source.items.values():
+        for key, value in list(source.items.values()):
             _remember(run, frame, value, node)
             dict_set(owner, key, value)
-        owner.open = owner.open or source.open
+        owner.open = bounds.cut_table(run, owner.items) or owner.open or source.open
     elif source is not None:
         owner.open = True
     for name, value in call.kwargs.items():
@@ -235,7 +237,12 @@ def _setdefault(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST)
 
 
 def _dict_copy(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Value:
+    run.work(len(owner.items))
     return DictV(dict(owner.items), open=owner.open, made=call.place, factory=owner.factory)
+
+
+_QUICK = frozenset({"append", "appendleft", "insert", "pop", "extend", "update", "get", "setdefault"})
+"""Methods that do not go through all that is held, or count that themselves."""
 
 
 _DICT: dict[str, Callable[..., Value]] = {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import graphs, layout, machine, reads, shapes, torchcalls
+from gradguard.tape import graphs, layout, machine, reads, shapes, strides, torchcalls
 from gradguard.tape.binding import Call
 from gradguard.tape.coerce import number
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
+from gradguard.tape.keys import root
 from gradguard.tape.lending import lend
 from gradguard.tape.library import torch_function
 from gradguard.tape.run import Run
@@ -30,7 +31,8 @@ def options(run: Run, made: Tensor, call: Call) -> Tensor:
     elif isinstance(device, str):
         made.device = "cpu" if device.startswith("cpu") else "accelerator"
     elif isinstance(device, Sym):
-        source = device.key[1] if device.key and device.key[0] == "device" else None
+        known = root(device.key)
+        source = known[1] if known[0] == "device" else None
         made.device = (
             "accelerator" if source is None or not isinstance(source, int) else _device_of(run, source)
         )
@@ -68,11 +70,9 @@ def _sized(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 
 
 def _sizes(size: Value) -> tuple[object, ...] | None:
-    if isinstance(size, int) and not isinstance(size, bool):
-        return (size,)
-    if isinstance(size, (ListV, TupleV)) and not size.open:
-        return tuple(item if isinstance(item, int) else None for item in size.items)
-    return None
+    if isinstance(size, bool) or (isinstance(size, (ListV, TupleV)) and size.open):
+        return None
+    return layout.sizes_of(size)
 
 
 torch_function(*(f"torch.{name}" for name in _SIZED))(_sized)
@@ -122,7 +122,7 @@ def new_like(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -
     """`x.new_zeros(...)`: dtype and device of `x`."""
     made = run.tensor(call.place)
     made.dtype, made.device = owner.dtype, owner.device
-    made.cuts = graphs.cuts_in(call.get(0, "data"))
+    made.cuts = graphs.cuts_in(run, call.get(0, "data"))
     layout.fresh(made, _sizes(call.args[0] if len(call.args) == 1 else TupleV(tuple(call.args))), [])
     if "device" in call.kwargs or "dtype" in call.kwargs or "requires_grad" in call.kwargs:
         device = made.device
@@ -141,36 +141,46 @@ def _tensor(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     cut = tensors_in(source)
     for tensor in cut:
         reads.host_read(run, frame, node, "tensor", tensor, implicit=True)
-    made.cuts = graphs.cuts_in(source)
+    made.cuts = graphs.cuts_in(run, source)
     if any(t.requires_grad is not False for t in cut):
         made.source = "rewrapped"
-        made.cuts |= graphs.cut_off(cut, call.place, call.name, machine.source_text(node))
+        made.cuts |= graphs.cut_off(run, cut, call.place, call.name, machine.source_text(node))
     return options(run, made, call)
 
 
-def _literal(value: Value) -> tuple[str | None, tuple[object, ...] | None]:
+Described = tuple[str | None, tuple[object, ...] | None]
+"""dtype and shape; None for what is not known."""
+
+
+def _literal(value: Value, known: dict[int, Described] | None = None, depth: int = 0) -> Described:
+    """What `torch.tensor` makes of a value."""
     if isinstance(value, bool):
         return "bool", ()
     if isinstance(value, int):
         return "int64", ()
     if isinstance(value, float):
         return "float32", ()
-    if isinstance(value, (ListV, TupleV)) and not value.open:
-        parts = [_literal(item) for item in value.items]
-        dtypes = {dtype for dtype, _ in parts}
-        dtype = (
-            "float32"
-            if "float32" in dtypes and None not in dtypes
-            else dtypes.pop()
-            if len(dtypes) == 1
-            else None
-        )
-        inner = parts[0][1] if parts else ()
-        return dtype or ("float32" if not parts else None), (
-            len(parts),
-            *inner,
-        ) if inner is not None else None
-    return None, None
+    if not isinstance(value, (ListV, TupleV)) or value.open or depth >= strides.MAX_RANK:
+        return None, None
+    known = {} if known is None else known
+    if id(value) not in known:
+        known[id(value)] = None, None  # while it is looked into, as what holds itself is
+        known[id(value)] = _nested([_literal(item, known, depth + 1) for item in value.items])
+    return known[id(value)]
+
+
+def _nested(parts: list[Described]) -> Described:
+    dtypes = {dtype for dtype, _ in parts}
+    dtype = (
+        "float32"
+        if "float32" in dtypes and None not in dtypes
+        else dtypes.pop()
+        if len(dtypes) == 1
+        else None
+    )
+    inner = parts[0][1] if parts else ()
+    shape = (len(parts), *inner) if inner is not None else None
+    return dtype or ("float32" if not parts else None), shape
 
 
 @torch_function("torch.as_tensor", "torch.asarray", "torch.from_numpy", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.DoubleTensor", "torch.IntTensor", "torch.BoolTensor", "torch.cuda.FloatTensor", "torch.cuda.LongTensor")  # fmt: skip
@@ -193,7 +203,7 @@ def _wrap(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         made.inference, made.own_counter = run.modes.inference, False
         made.from_numpy = True
         made.device = "cpu"
-        made.cuts = graphs.cuts_in(source)
+        made.cuts = graphs.cuts_in(run, source)
         return options(run, made, call) if call.kwargs else made
     made = run.tensor(call.place)
     made.dtype = {
@@ -212,7 +222,7 @@ def _wrap(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         layout.fresh(made, tuple(call.args), [])
     if any(t.requires_grad is not False for t in tensors_in(source)):
         made.source = "rewrapped"
-        made.cuts = graphs.cut_off(tensors_in(source), call.place, call.name, machine.source_text(node))
+        made.cuts = graphs.cut_off(run, tensors_in(source), call.place, call.name, machine.source_text(node))
     return options(run, made, call)
 
 
@@ -231,7 +241,7 @@ def _converted(run: Run, frame: Frame, source: Tensor, call: Call, node: ast.AST
     flag = call.kwargs.get("requires_grad")
     if flag is not None and known_truth(flag) is not True:
         made = machine.share(run, source, call.place, "detach", counter=True)
-        made.cuts = graphs.cut_off((source,), call.place, call.name, machine.source_text(node))
+        made.cuts = graphs.cut_off(run, (source,), call.place, call.name, machine.source_text(node))
         made.requires_grad = known_truth(flag)
         return made
     wanted = {"dtype": call.get(1, "dtype"), "device": call.get(2, "device"), "copy": call.kwargs.get("copy")}

@@ -9,6 +9,7 @@ from gradguard.tape.binding import Call
 from gradguard.tape.domain import Tensor
 from gradguard.tape.events import HookWrite
 from gradguard.tape.frame import Frame
+from gradguard.tape.lending import names_in
 from gradguard.tape.library import METHODS, torch_function
 from gradguard.tape.run import Modes, Run
 from gradguard.tape.values import FunctionV, Instance, Method, NativeV, TupleV, Value
@@ -116,9 +117,7 @@ def _takes_inputs(hook: Value) -> bool:
         return True
     arguments = function.node.args
     names = [one.arg for one in (*arguments.posonlyargs, *arguments.args)][isinstance(hook, Method) :]
-    body = function.node.body
-    parts = (part for one in (body if isinstance(body, list) else [body]) for part in ast.walk(one))
-    return len(names) < 2 or any(isinstance(part, ast.Name) and part.id == names[1] for part in parts)
+    return len(names) < 2 or names[1] in names_in(function.node)
 
 
 @torch_function(
@@ -148,12 +147,16 @@ def after_forward(
     return result
 
 
-def _wrapped(run: Run, value: Value, call: Call) -> Value:
+def _wrapped(run: Run, value: Value, call: Call, done: dict[int, Value] | None = None) -> Value:
+    done = {} if done is None else done
     if isinstance(value, Tensor) and machine.requires(run, (value,)) is not False:
         view = machine.make_view(run, value, "BackwardHook", call.place)
         view.function_output = "BackwardHook"
         view.bound_name = value.bound_name
         return view
     if isinstance(value, TupleV):
-        return TupleV(tuple(_wrapped(run, item, call) for item in value.items), value.names, value.open)
+        if id(value) not in done:
+            items = tuple(_wrapped(run, item, call, done) for item in value.items)
+            done[id(value)] = TupleV(items, value.names, value.open)
+        return done[id(value)]
     return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from gradguard.tape import holders, machine
 from gradguard.tape.binding import Call
@@ -11,6 +12,7 @@ from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.lib.modules import (
     complete,
+    extent,
     forward_base,
     is_module,
     members_of,
@@ -23,6 +25,8 @@ from gradguard.tape.library import METHODS
 from gradguard.tape.run import Run
 from gradguard.tape.truth import known_truth
 from gradguard.tape.values import DictV, FunctionV, Instance, ListV, Sym, TorchName, TupleV, Value
+
+Handler = Callable[[Run, Frame, Instance, Call, ast.AST], Value]
 
 
 def _parameters(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
@@ -242,5 +246,22 @@ _MODEL = {
     "extra_repr": _shown, "__repr__": _shown, "__str__": _shown, "save_hyperparameters": _quiet, "log": _quiet, "log_dict": _quiet, "print": _quiet, "compile": _same,
     "get_parameter": _get_parameter, "__len__": _len, "forward": _forward, "__call__": _forward,
 }  # fmt: skip
+_WALKING = frozenset({
+    "parameters", "named_parameters", "modules", "named_modules", "buffers", "named_buffers", "train", "eval", "to", "cuda", "cpu",
+    "half", "float", "double", "bfloat16", "type", "zero_grad", "requires_grad_", "apply", "state_dict", "load_state_dict",
+})  # fmt: skip
+"""Methods that go through all that is below a module."""
+AN_ATTRIBUTE = 4
+"""Units of work that one of them takes for each attribute there."""
+
+
+def _counted(handler: Handler) -> Handler:
+    def counting(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+        run.work(AN_ATTRIBUTE * extent(module))
+        return handler(run, frame, module, call, node)
+
+    return counting
+
+
 for _name, _handler in _MODEL.items():
-    METHODS[f"Module.{_name}"] = _handler
+    METHODS[f"Module.{_name}"] = _counted(_handler) if _name in _WALKING else _handler

@@ -10,7 +10,7 @@ from gradguard.tape import apply, attributes, binding, machine, torchcalls
 from gradguard.tape.binding import Bound, Call
 from gradguard.tape.calls import call_value
 from gradguard.tape.coerce import constant
-from gradguard.tape.domain import Place, Tensor, either
+from gradguard.tape.domain import Memory, Place, Tensor, either
 from gradguard.tape.frame import Frame
 from gradguard.tape.lib import hooks, others
 from gradguard.tape.library import METHODS, MISSING, kind_of, torch_function
@@ -30,6 +30,8 @@ from gradguard.tape.values import (
     tensors_in,
 )
 
+AN_OP = 40
+"""Units of work that an operation on tensors takes which no node of the program asks for."""
 _CONTAINERS = ("Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
 
 
@@ -234,6 +236,7 @@ def call_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.
 
 def _shown_to_hooks(run: Run, first: int, call: Call, node: ast.AST) -> None:
     """What hooks were given cannot be another tensor than the one that the caller has."""
+    run.work(len(run.nodes) - first)
     for recorded in run.nodes[first:]:
         for saved in recorded.saved:
             if saved.expr is node or saved.expr in call.exprs or saved.expr in call.kwexprs.values():
@@ -244,15 +247,19 @@ def _note_rewrites(
     run: Run, inputs: list[Tensor], versions: list[int], result: Value, call: Call, node: ast.AST
 ) -> None:
     """Inputs that the module wrote in place and did not hand back."""
+    handed: set[Memory] | None = None
     for tensor, version in zip(inputs, versions):
         if tensor.counter.value == version:
             continue
+        if handed is None:
+            handed = {one.memory for one in tensors_in(result)}
+        run.work(len(tensor.counter.writes))
         writes = [
             w
             for w in tensor.counter.writes
             if w.after > version and w.op.strip("_") not in apply.INPLACE_VIEWS
         ]
-        if not writes or any(t.memory is tensor.memory for t in tensors_in(result)):
+        if not writes or tensor.memory in handed:
             continue
         last = writes[-1]
         if last.kind == "op":
@@ -267,6 +274,7 @@ def forward_base(run: Run, frame: Frame, module: Instance, call: Call, node: ast
     children = module.attributes.get("__children__")
     if name == "Sequential" and isinstance(children, ListV):
         value = call.args[0] if call.args else next(iter(call.kwargs.values()), None)
+        run.work(AN_OP * len(children.items))
         for child in list(children.items):
             expr = call.exprs[0] if call.exprs else None
             value = call_value(run, frame, child, Call([value], {}, call.place, [expr], {}), node)
@@ -313,6 +321,7 @@ def opaque(run: Run, values: list[Value], place: Place, module: Instance | None,
     made.contiguous = None
     made.sure = False
     trained = parameters(module) if module is not None else []
+    run.work(len(inputs) + len(trained))
     if run.modes.grad is not False and (not trained or any(p.requires_grad is not False for p in trained)):
         recorded = machine.record(
             run,
@@ -383,6 +392,11 @@ def modules_of(module: Instance) -> list[Instance]:
     return list(found.values())
 
 
+def extent(module: Instance) -> int:
+    """How much there is to go through in a module."""
+    return sum(len(members_of(one)) for one in modules_of(module))
+
+
 def complete(module: Instance) -> bool:
     """Whether all parameters are known: no opaque part below."""
     for one in modules_of(module):
@@ -406,24 +420,38 @@ def names(module: Instance) -> dict[int, str]:
     return found
 
 
-def paths_of(
-    module: Instance, prefix: str = "", seen: set[int] | None = None
-) -> Iterator[tuple[str, Instance]]:
+def paths_of(module: Instance) -> Iterator[tuple[str, Instance]]:
     """(dotted prefix, module) of the module itself and everything below it."""
-    seen = set() if seen is None else seen
-    if id(module) in seen:
-        return
-    seen.add(id(module))
-    yield prefix, module
+    waiting = [("", module)]
+    seen: set[int] = set()
+    while waiting:
+        prefix, one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield prefix, one
+        below = [
+            (f"{prefix}{key}.", value)
+            for key, value in _named_members(one)
+            if isinstance(value, Instance) and is_module(value)
+        ]
+        # Of parts this deep nobody asks the name.
+        waiting += reversed(below if len(prefix) < MAX_PREFIX else [])
+
+
+MAX_PREFIX = 1000
+"""Characters of the dotted name of a module that is looked into."""
+
+
+def _named_members(module: Instance) -> Iterator[tuple[str, Value]]:
     children = module.attributes.get("__children__")
-    members = [(key, value) for key, value in module.attributes.items() if key != "__children__"]
+    for key, value in module.attributes.items():
+        if key != "__children__":
+            yield key, value
     if isinstance(children, ListV):
-        members.extend((str(index), value) for index, value in enumerate(children.items))
+        yield from ((str(index), value) for index, value in enumerate(children.items))
     elif isinstance(children, DictV):
-        members.extend((str(key), value) for key, value in children.items.values())
-    for key, value in members:
-        if isinstance(value, Instance) and is_module(value):
-            yield from paths_of(value, f"{prefix}{key}.", seen)
+        yield from ((key, value) for key, value in children.items.values() if isinstance(key, str))
 
 
 @torch_function("torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.DataParallel", "torch.optim.swa_utils.AveragedModel")  # fmt: skip

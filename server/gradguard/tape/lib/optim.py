@@ -62,6 +62,7 @@ def fill(run: Run, frame: Frame, made: Instance, call: Call, node: ast.AST) -> N
                 elif not isinstance(held, ListV):
                     inner = iterate(run, frame, held, node)
                     held = ListV(list(inner.source), open=not inner.exact)
+                run.work(len(held.items))
                 groups.append(DictV({**item.items, "params": ("params", held)}, open=True))
             elif isinstance(item, TupleV) and len(item.items) == 2 and isinstance(item.items[1], Tensor):
                 loose.append(item.items[1])
@@ -136,7 +137,9 @@ def _write(run: Run, optimizer: Instance, place: Place, node: ast.AST) -> None:
     fused = optimizer.attributes.get("__fused__")
     for loop in run.loops:
         loop.trains = True
-    for parameter in parameters(optimizer):
+    held = parameters(optimizer)
+    run.work(machine.WRITTEN * len(held))
+    for parameter in held:
         if parameter.grad is None and parameter.sure and (run.backwards or run.frames[0].namespace.main):
             # Without a gradient nothing is written.
             continue
@@ -157,6 +160,7 @@ def _write(run: Run, optimizer: Instance, place: Place, node: ast.AST) -> None:
 def clear_gradients(run: Run, tensors: list[Tensor], call: Call, node: ast.AST) -> None:
     """`zero_grad`: gradients are dropped, or zeroed in place with `set_to_none=False`."""
     keep = known_truth(call.get(0, "set_to_none", True)) is False
+    run.work(len(tensors))
     for tensor in tensors:
         run.cleared.add(tensor.number)
         if keep and isinstance(tensor.grad, Tensor):

@@ -8,13 +8,14 @@ from collections.abc import Generator
 from itertools import islice
 
 from gradguard.ops.model import Kind
-from gradguard.tape import contexts, graphless, graphs, holders, reads, tensors, torchcalls
+from gradguard.tape import bounds, contexts, graphless, graphs, holders, reads, tensors, torchcalls
 from gradguard.tape.backward import backward
 from gradguard.tape.binding import Call, choose
-from gradguard.tape.coerce import HOST, as_tensor, on_host
+from gradguard.tape.coerce import as_tensor, on_host
 from gradguard.tape.domain import NO_CUTS, Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.iteration import MAX_RANGE
+from gradguard.tape.keys import HOST, Key
 from gradguard.tape.lending import TELLING, lend
 from gradguard.tape.library import kind_of
 from gradguard.tape.run import Run
@@ -44,7 +45,7 @@ def unknown_call(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -
             for tensor in tensors_in(value):
                 reads.to_numpy(run, frame, node, tensor, implicit=True)
                 tensor.memory.held = True  # `numpy.atleast_1d` and its like give views
-        return ArrayV(cuts=NO_CUTS.union(*(graphs.cuts_in(value) for value in call.args)))
+        return ArrayV(cuts=NO_CUTS.union(*(graphs.cuts_in(run, value) for value in call.args)))
     if path.endswith((".backward", ".manual_backward")):
         return differentiate(run, call, node)
     escaped(run, call, node)
@@ -223,7 +224,7 @@ def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: C
     if isinstance(func, ast.Attribute) and not name.startswith("post") and _prepares(func.value, call):
         return Sym((HOST, run.tick()))
     result = Sym(
-        (*owner.key, "method", name, *map(key_of, call.args), run.tick() if not owner.data else 0),
+        Key(owner.key, "method", name, *map(key_of, call.args), run.tick() if not owner.data else 0),
         data=owner.data,
     )
     return graphless.mark(result, graphless.by_method(run, owner, name, call))
@@ -233,9 +234,9 @@ def _moved(run: Run, owner: Sym, name: str, call: Call) -> Value:
     free = graphless.by_method(run, owner, name, call)
     if on_host(owner) and name in ("to", "cuda"):
         # What holds several tensors moves all of them, and itself.
-        owner.key = ("moved", *owner.key)
+        owner.key = Key("moved", owner.key)
         owner.facts.clear()
-    made = Sym((*owner.key, name, *map(key_of, call.args)), data=owner.data, text=owner.text)
+    made = Sym(Key(owner.key, name, *map(key_of, call.args)), data=owner.data, text=owner.text)
     return graphless.mark(made, free)
 
 
@@ -315,9 +316,10 @@ def _string(run: Run, frame: Frame, receiver: str, name: str, call: Call, node: 
     if name in ("startswith", "endswith") and call.args and isinstance(call.args[0], str):
         return receiver.startswith(call.args[0]) if name == "startswith" else receiver.endswith(call.args[0])
     if name in ("lower", "upper", "strip") and not call.args:
-        return getattr(receiver, name)()
+        return bounds.computed(run, getattr(str, name), receiver, kind="str")
     if name == "split" and all(isinstance(a, str) for a in call.args):
-        return ListV(list(receiver.split(*call.args)))
+        parts = bounds.computed(run, str.split, receiver, *call.args)
+        return ListV(parts) if isinstance(parts, list) else parts
     return run.fresh("str")
 
 
@@ -325,7 +327,7 @@ def array_method(run: Run, frame: Frame, receiver: ArrayV, name: str, call: Call
     """A method of a NumPy array; most return a new one."""
     if name in ("reshape", "view", "ravel", "squeeze", "transpose", "swapaxes"):
         return ArrayV(receiver.memory_of, receiver.dtype, receiver.cuts)
-    cuts = graphs.cuts_in(receiver)
+    cuts = graphs.cuts_in(run, receiver)
     if name == "astype":
         return ArrayV(cuts=cuts)
     if name in ("fill", "sort", "put", "itemset", "partition", "resize"):

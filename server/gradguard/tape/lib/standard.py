@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.tape import attributes, graphs, layout, machine, reads
+from gradguard.tape import attributes, bounds, graphs, layout, machine, reads
 from gradguard.tape.binding import Call
 from gradguard.tape.contexts import ENTERED, enter, leave
 from gradguard.tape.domain import Tensor
 from gradguard.tape.frame import Frame
 from gradguard.tape.iteration import UNKNOWN_ITEMS, iterate
+from gradguard.tape.keys import Key
 from gradguard.tape.lib.builtins import held, indices, range_, take
 from gradguard.tape.library import METHODS, external_function
 from gradguard.tape.path import PathEnd
+from gradguard.tape.results import MADE
 from gradguard.tape.run import Run
 from gradguard.tape.truth import key_of
 from gradguard.tape.values import (
@@ -103,11 +105,23 @@ def _copy(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return _copied(run, held(call.get(0, "x")), call, {}, deep)
 
 
-def _copied(run: Run, value: Value, call: Call, done: dict[int, Value], deep: bool) -> Value:
+MAX_COPIED_DEPTH = 64
+"""Nesting down to which a value is copied."""
+
+
+def _copied(run: Run, value: Value, call: Call, done: dict[int, Value], deep: bool, depth: int = 0) -> Value:
     known = done.get(id(value))
     if known is not None:
         return known
+    if depth > MAX_COPIED_DEPTH:
+        run.limits[bounds.NESTED] = None
+        return run.fresh()
+
+    def copied(part: Value) -> Value:
+        return _copied(run, part, call, done, deep, depth + 1) if deep else part
+
     if isinstance(value, Tensor):
+        run.work(MADE)
         if not deep:
             # Another tensor over the same memory, made anew from what is stored.
             other = machine.share(run, value, call.place, "copy", counter=False)
@@ -125,28 +139,19 @@ def _copied(run: Run, value: Value, call: Call, done: dict[int, Value], deep: bo
         twin = Instance(value.cls, made=call.place, training=value.training, compiled=value.compiled)
         twin.stored = set(value.stored)
         done[id(value)] = twin
-        twin.attributes = {
-            k: _copied(run, v, call, done, deep) if deep else v for k, v in value.attributes.items()
-        }
+        twin.attributes = {k: copied(v) for k, v in value.attributes.items()}
         return twin
     if isinstance(value, ListV):
-        return ListV(
-            [_copied(run, v, call, done, deep) if deep else v for v in value.items],
-            value.open,
-            call.place,
-            value.kind,
-        )
+        listed = done[id(value)] = ListV([], value.open, call.place, value.kind)
+        listed.items += map(copied, value.items)
+        return listed
     if isinstance(value, TupleV):
-        return TupleV(
-            tuple(_copied(run, v, call, done, deep) if deep else v for v in value.items),
-            value.names,
-            value.open,
-        )
+        done[id(value)] = TupleV(tuple(map(copied, value.items)), value.names, value.open)
+        return done[id(value)]
     if isinstance(value, DictV):
-        items = {
-            k: (key, _copied(run, v, call, done, deep) if deep else v) for k, (key, v) in value.items.items()
-        }
-        return DictV(items, open=value.open, made=call.place, factory=value.factory)
+        table = done[id(value)] = DictV({}, open=value.open, made=call.place, factory=value.factory)
+        table.items.update({k: (key, copied(v)) for k, (key, v) in value.items.items()})
+        return table
     return value
 
 
@@ -162,7 +167,7 @@ def _chain(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         source = iterate(run, frame, value, node)
         kind = kind or source.kind
         items.extend(take(source))
-        is_open = is_open or not source.exact
+        is_open = bounds.cut(run, items) or is_open or not source.exact
     return ListV(items, open=is_open, kind="parameters" if kind == "parameters" else "list")
 
 
@@ -199,14 +204,11 @@ def _math(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         reads.host_read(run, frame, node, "float", value, implicit=True)
         made = run.fresh("number", data=True)
         made.facts["__read__"] = value
-        made.facts["__cuts__"] = graphs.cut_off((value,), call.place, name, machine.source_text(node))
+        made.facts["__cuts__"] = graphs.cut_off(run, (value,), call.place, name, machine.source_text(node))
         return made
     if all(isinstance(a, (int, float)) for a in call.args) and call.args:
-        try:
-            return getattr(math, name)(*call.args)
-        except (ValueError, OverflowError, TypeError, AttributeError):
-            return run.fresh("number")
-    return Sym(("math", name, *map(key_of, call.args)), "number")
+        return bounds.computed(run, getattr(math, name), *call.args, kind="number")
+    return Sym(Key("math", name, *map(key_of, call.args)), "number")
 
 
 @external_function("dataclasses.field")

@@ -115,6 +115,7 @@ def _foreach(run: Run, frame: Frame, method: str, call: Call, node: ast.AST) -> 
     """`torch._foreach_add_(xs, ys)`: the method on each tensor, with the matching element of each list."""
     lists = [value for value in call.args if isinstance(value, (ListV, TupleV))]
     made: list[Value] = []
+    run.work(modules.AN_OP * len(lists[0].items) if lists else 0)
     for index, item in enumerate(lists[0].items if lists else ()):
         rest = [
             (value.items[index] if index < len(value.items) else None)
