@@ -79,7 +79,11 @@ def offers(analysis: Analysis, findings: Iterable[Finding], span: Span, wording:
     ignored: set[tuple[str, int]] = set()
     for finding in here:
         line = analysis.source.statement_lines(finding.span.line)[0]
-        if finding.code == "GG901" or (finding.code, line) in ignored or analysis.source.is_broken(line):
+        if (
+            finding.code == "GG901"
+            or (finding.code, line) in ignored
+            or not analysis.source.alive(finding.span)
+        ):
             continue
         ignored.add((finding.code, line))
         out.append(Offer(What.IGNORE, wording.text("ignore-line", code=finding.code), (finding,)))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gradguard.check import api
 from gradguard.check.settings import Settings
 from gradguard.check.workspace import Workspace
 from gradguard.findings import Certainty, Finding, Limit
-from gradguard.ide.carry import carried, live
+from gradguard.ide.standing import elsewhere, shown
 from gradguard.source.text import Source
 
 if TYPE_CHECKING:
@@ -32,19 +32,18 @@ Never raises for any text; an exception is taken for a fault in gradguard and sh
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """The answer for one version.
+    """The answer for one version. All places are those of what is read; `source.place` says where that was typed.
 
-    findings: what is shown, in order: those of the report in pieces that parse, and `kept` ones elsewhere.
+    findings: what is shown, in order: see `standing`. possible: likewise, on hover only.
+    elsewhere: in other files, where they were typed.
     """
 
     source: Source
     settings: Settings
     outcome: Outcome
     findings: tuple[Finding, ...]
-    kept: frozenset[int] = field(default=frozenset())
-    """Positions in `findings` of those that come from an earlier version."""
     possible: tuple[Finding, ...] = ()
-    """Shown on hover only."""
+    elsewhere: tuple[Finding, ...] = ()
 
     @property
     def limits(self) -> tuple[Limit, ...]:
@@ -54,12 +53,11 @@ class Analysis:
     @property
     def whole(self) -> bool:
         """Whether the text parses and the analysis went through: only then may everything be fixed at once."""
-        return not self.source.errors and not self.outcome.report.lost
+        return self.source.whole and not self.outcome.report.lost
 
     def without_tape(self) -> Analysis:
         """The same without tape and trees, which take most of the memory; trees are made again when asked for."""
-        source = Source(self.source.path, self.source.text)
-        return replace(self, source=source, outcome=replace(self.outcome, tape=None))
+        return replace(self, source=self.source.without_trees(), outcome=replace(self.outcome, tape=None))
 
 
 def analyse(
@@ -98,21 +96,13 @@ def analysis(
     analyser: Analyser,
     before: Analysis | None = None,
 ) -> Analysis:
-    """Analyse one version. `before` is the answer for an earlier one, whose findings stay where nothing parses."""
+    """Analyse one version. `before` is the answer for an earlier one, for reuse and never for the answer."""
     try:
         outcome = analyser(source, settings, workspace, before.outcome if before else None)
     except Exception as error:
         outcome = Outcome(api.lost(source.path, error))
-    every = live(outcome.report.findings, source)
-    found = [each for each in every if settings.all or each.certainty is not Certainty.POSSIBLE]
-    stay = carried(before.findings, before.source, source) if before is not None else ()
-    shown = tuple(sorted((*found, *stay), key=lambda each: each.sort_key))
-    old = set(map(id, stay))
-    return Analysis(
-        source,
-        settings,
-        outcome,
-        shown,
-        frozenset(index for index, each in enumerate(shown) if id(each) in old),
-        tuple(each for each in every if each not in found),
-    )
+    every = shown(outcome.report.findings, source, workspace)
+    found = tuple(each for each in every if settings.all or each.certainty is not Certainty.POSSIBLE)
+    rest = tuple(each for each in every if each not in found)
+    away = elsewhere(outcome.report.elsewhere, source, workspace)
+    return Analysis(source, settings, outcome, found, rest, away)

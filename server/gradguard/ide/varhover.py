@@ -61,7 +61,9 @@ def text(fact: Fact, analysis: Analysis, wording: Wording) -> str:
         key = "var-version-once" if fact.version == 1 else "var-version"
         points.append(wording.text(key, version=fact.version))
     for kept in fact.kept[:MAX_KEPT]:
-        points.append(_kept(kept, fact, analysis, wording))
+        point = _kept(kept, fact, analysis, wording)
+        if point is not None:
+            points.append(point)
     if len(fact.kept) > MAX_KEPT:
         points.append(wording.text("var-more", count=len(fact.kept) - MAX_KEPT))
     if not fact.kept and fact.requires_grad is not False:
@@ -71,10 +73,15 @@ def text(fact: Fact, analysis: Analysis, wording: Wording) -> str:
     return "\n".join([f"**`{fact.name}`** {' · '.join(words)}", "", *points]).rstrip()
 
 
-def _kept(kept: Kept, fact: Fact, analysis: Analysis, wording: Wording) -> str:
+def _kept(kept: Kept, fact: Fact, analysis: Analysis, wording: Wording) -> str | None:
+    """What keeps a tensor, by its line; None where that line is being typed."""
     here = kept.place.path == analysis.source.path
+    line = kept.place.line
+    if here:
+        place = analysis.source.place(Span(line, 1, line, 1))
+        if place is None:
+            return None
+        line = place.line
     key = "var-kept-moved" if kept.version < fact.version else "var-kept"
-    line = (
-        str(kept.place.line) if here else f"{kept.place.line} ({inline(kept.place.path.rsplit('/', 1)[-1])})"
-    )
-    return wording.text(key, op=kept.op, line=line, version=kept.version)
+    shown = str(line) if here else f"{line} ({inline(kept.place.path.rsplit('/', 1)[-1])})"
+    return wording.text(key, op=kept.op, line=shown, version=kept.version)

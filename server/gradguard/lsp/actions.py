@@ -124,13 +124,16 @@ async def _edit(
         return None
     by_uri: dict[str, list[lsp.TextEdit]] = {}
     for change in changes:
-        document, before = snapshot.part(change.span.line)
-        if change.span.end_line - before > document.index.count:
+        span = snapshot.typed(change.span)
+        if span is None or (snapshot.places is not None and not snapshot.places.alive(change.span)):
+            return None  # made for a text that is not there
+        document, before = snapshot.part(span.line)
+        if span.end_line - before > document.index.count:
             return None  # an edit never reaches from one cell into the next
         text = change.text
         if document.index.line_end != "\n" and "\r" not in text:
             text = text.replace("\n", document.index.line_end)
-        where = snapshot.location(change.span, session.encoding)
+        where = snapshot.typed_location(span, session.encoding)
         by_uri.setdefault(where.uri, []).append(lsp.TextEdit(range=where.range, new_text=text))
     if not by_uri:
         return None
@@ -177,7 +180,7 @@ def _key(offer: Offer) -> list[Any]:
 
 def _same(item: lsp.Diagnostic, finding: Any, snapshot: Snapshot, server: Server) -> bool:
     where = snapshot.location(finding.span, server.session.encoding)
-    return item.code == finding.code and item.range == where.range
+    return where is not None and item.code == finding.code and item.range == where.range
 
 
 _PLAIN = (lsp.CodeActionKind.QuickFix.value, lsp.CodeActionKind.RefactorRewrite.value)

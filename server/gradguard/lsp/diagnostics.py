@@ -38,6 +38,8 @@ def diagnostics(
     by_uri: dict[str, list[lsp.Diagnostic]] = {each.uri: [] for each in snapshot.documents}
     for finding in findings:
         at = snapshot.location(finding.span, encoding)
+        if at is None:
+            continue
         by_uri[at.uri].append(_diagnostic(finding, at.range, snapshot, client, wording, elsewhere, encoding))
     return by_uri
 

@@ -42,8 +42,8 @@ def register(server: Server) -> None:
             return None
         kind = lsp.MarkupKind.Markdown if server.session.client.markdown else lsp.MarkupKind.PlainText
         text = found.text if server.session.client.markdown else hover.plain(found.text)
-        where = snapshot.location(found.span, server.session.encoding).range
-        return lsp.Hover(lsp.MarkupContent(kind, text), where)
+        where = snapshot.location(found.span, server.session.encoding)
+        return lsp.Hover(lsp.MarkupContent(kind, text), where.range if where is not None else None)
 
     @server.feature(
         lsp.TEXT_DOCUMENT_CODE_ACTION,
@@ -73,7 +73,7 @@ def register(server: Server) -> None:
         out = []
         for hint in hints.hints(analysis, known, server.session.findings(ready[0]), wanted, server.wording):
             location = snapshot.location(hint.span, encoding)
-            if location.uri == uri:
+            if location is not None and location.uri == uri:
                 tooltip = lsp.MarkupContent(lsp.MarkupKind.Markdown, hint.tooltip) if hint.tooltip else None
                 out.append(
                     lsp.InlayHint(
@@ -94,7 +94,7 @@ def register(server: Server) -> None:
         out = []
         for lens in lenses.lenses(analysis, known, server.wording):
             location = snapshot.location(lens.span, server.session.encoding)
-            if location.uri == params.text_document.uri:
+            if location is not None and location.uri == params.text_document.uri:
                 out.append(
                     lsp.CodeLens(range=location.range, command=lsp.Command(title=lens.title, command=""))
                 )

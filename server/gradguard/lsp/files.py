@@ -38,8 +38,8 @@ class Disk:
     def buffer(self, path: str, text: str) -> Source:
         """The parsed text of an open buffer."""
         known = self._buffers.get(path)
-        if known is None or known.text != text:
-            known = self._buffers[path] = Source(path, text, known)
+        if known is None or known.typed != text:
+            known = self._buffers[path] = Source.edited(path, text, known)
         return known
 
     def forget_buffer(self, path: str) -> None:
@@ -125,7 +125,7 @@ class View:
         """The file at a path."""
         text = self._buffer(path)
         source = self._disk.buffer(path, text) if text is not None else self._disk.source(path)
-        self.seen[path] = source.text if source else None
+        self.seen[path] = source.typed if source else None
         return source
 
     def _exists(self, path: str) -> bool:

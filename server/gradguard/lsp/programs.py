@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gradguard.ide.analysis import Analysis
 from gradguard.lsp.loading import InForce
@@ -25,7 +25,7 @@ class Program:
     analysis: Analysis | None = None
     """None where there was nothing to analyse."""
     of: Snapshot | None = None
-    """The version that `analysis` is for."""
+    """The version that `analysis` is for, with the places of what was read for it."""
     force: InForce | None = None
     seen: dict[str, str | None] = field(default_factory=dict)
     """Texts of other files that the answer rests on."""
@@ -52,7 +52,7 @@ class Program:
     @property
     def targets(self) -> set[str]:
         """Paths of other files that the answer speaks of."""
-        return {each.path for each in self.analysis.outcome.report.elsewhere} if self.analysis else set()
+        return {each.path for each in self.analysis.elsewhere} if self.analysis else set()
 
 
 class Programs:
@@ -130,7 +130,8 @@ class Programs:
     ) -> set[str]:
         """Give a program its answer; paths of other files of which the answer before or this one speaks."""
         before, spoken = program.seen, program.targets
-        program.analysis, program.of, program.seen = found, snapshot, seen
+        program.analysis, program.seen = found, seen
+        program.of = replace(snapshot, places=found.source.places) if found is not None else snapshot
         program.answered = snapshot.stamp
         for path in before.keys() - seen.keys():
             self._readers.discard(path, program)

@@ -111,7 +111,7 @@ class Publisher:
         """The place of a related span in another file."""
         session = self._server.session
         for program in session.programs.at(related.path):
-            return program.snapshot.location(related.span, session.encoding)
+            return program.snapshot.typed_location(related.span, session.encoding)
         for program in session.programs.readers(related.path):
             text = program.seen[related.path]
             if text is not None:

@@ -282,13 +282,13 @@ class Session:
         result: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
 
         def job() -> T | None:
-            if program.snapshot is not snapshot:  # its trees may have moved with a newer text
+            if program.snapshot.stamp != snapshot.stamp:  # its trees may have moved with a newer text
                 return None
             return work(found, self.view(force))
 
         def done(value: T | None) -> None:
             if not result.done():
-                result.set_result(value if program.snapshot is snapshot else None)
+                result.set_result(value if program.snapshot.stamp == snapshot.stamp else None)
 
         def failed(error: BaseException) -> None:
             log.error("no edits for %s: %r", snapshot.path, error)
@@ -302,16 +302,20 @@ class Session:
         return View(self.disk, self.documents.texts, force)
 
     def findings(self, program: Program) -> tuple[Finding, ...]:
-        """What is shown for a program: its own findings, those of others in it, and observed ones."""
+        """What is shown for a program: its own findings, those of others in it, and observed ones.
+
+        All of them at their places in what is read.
+        """
         if program.analysis is None or program.of is None:
             return ()
-        found = list(program.analysis.findings)
         path, text = program.of.path, program.of.text
+        typed: list[Finding] = []
         for other in self.programs.speakers(path):
             if other is not program and other.analysis and other.seen.get(path) == text:
-                found.extend(each for each in other.analysis.outcome.report.elsewhere if each.path == path)
+                typed.extend(each for each in other.analysis.elsewhere if each.path == path)
         if program.analysis.settings.observed:
-            found.extend(self.observed.findings(path, text))
+            typed.extend(self.observed.findings(path, text))
+        found = [*program.analysis.findings, *program.of.read(typed)]
         return tuple(sorted(dict.fromkeys(found), key=lambda each: each.sort_key))
 
     def refresh(self, programs: Iterable[Program] | None = None) -> None:
@@ -415,7 +419,7 @@ class Session:
             before = self._latest.get(snapshot.key)
             view = self.view(force)
             breaks = snapshot.starts[1:] if snapshot.notebook else ()
-            source = Source(snapshot.path, snapshot.text, before.source if before else None, breaks)
+            source = Source.edited(snapshot.path, snapshot.text, before.source if before else None, breaks)
             found = analysis(source, force.settings, view, self.analyser, before)
             self._latest[snapshot.key] = found
             return found, view.seen, time.perf_counter() - start

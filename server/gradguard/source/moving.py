@@ -1,4 +1,4 @@
-"""Trees at other lines: moved with their text, or kept inside the lines of what they stand in for."""
+"""Trees at other lines: moved with their text."""
 
 from __future__ import annotations
 
@@ -10,17 +10,6 @@ from typing import Any
 from gradguard.source.piece import Chunk, ParseError, Piece
 
 _LINE_NAMED = re.compile(r"(\bline )(\d+)")
-
-
-def clamp(statement: ast.stmt, last: int) -> None:
-    """Keep stand-in nodes inside the lines of their piece, so that nothing is said about lines below it."""
-    if (statement.end_lineno or 0) <= last:
-        return
-    for node in ast.walk(statement):
-        if getattr(node, "lineno", 0) > last:
-            node.lineno = last  # type: ignore[attr-defined]
-        if (getattr(node, "end_lineno", 0) or 0) > last:
-            node.end_lineno = last  # type: ignore[attr-defined]
 
 
 def moved(chunk: Chunk, lines: int, offset: int) -> Chunk:

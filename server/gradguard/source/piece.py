@@ -30,8 +30,7 @@ class ParseError:
 class Piece:
     """Lines that are parsed together.
 
-    line: the first of them. body: statements at their lines; stand-ins where it does not parse but did before.
-    errors: empty when all of it parses. good: the last text of it that parsed, None when it never did.
+    line: the first of them. body: statements at their lines. errors: empty when all of it parses.
     members: of a class that was taken apart, its parts below the header, as pieces of their own.
     """
 
@@ -40,7 +39,6 @@ class Piece:
     text: str
     body: tuple[ast.stmt, ...] = ()
     errors: tuple[ParseError, ...] = ()
-    good: str | None = None
     members: tuple[Piece, ...] = ()
 
     @property

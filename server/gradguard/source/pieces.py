@@ -8,36 +8,92 @@ taken apart further (an open bracket may have swallowed statements), and its pie
 
 Chunks and members of classes whose text did not change keep their trees from version to version: the very same
 nodes, moved to their new lines. So a keystroke parses one function and not the file, and what is known about a
-node stays known. The price: the version before is used up, as its nodes have the new lines.
+node stays known. The price: the version before is used up, as its nodes have the new lines. Reading therefore
+comes in two steps: `read` looks and takes nothing, so that a text may be looked at and left; `settled` takes.
 
-The chunks of a text depend on the text alone, however it was reached, except for stand-ins: the trees that a
-piece had before it stopped parsing, which keep the rest of the file's view of it stable while it is typed.
+The chunks of a text depend on the text alone, however it was reached.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from gradguard.source.moving import clamp, moved, moved_piece
+from gradguard.source.moving import moved, moved_piece
 from gradguard.source.piece import Chunk, ParseError, Piece, count_lines, name_of, parse
 from gradguard.source.recover import apart, regroup
 from gradguard.source.scan import boundaries
 
-_FIRST_WORD = re.compile(r"\s*(\w+|\S)")
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a text consists of; the version before is not touched yet.
+
+    head, tail: chunks of the version before that stay, `tail` at the lines it had.
+    middle: the others, parsed; `known` has for each the chunk of the version before with the same text, if any.
+    replaced: what stood between `head` and `tail` in the version before.
+    """
+
+    head: Sequence[Chunk]
+    middle: Sequence[Chunk]
+    known: Sequence[Chunk | None]
+    tail: Sequence[Chunk]
+    replaced: Sequence[Chunk]
+
+    @property
+    def torn(self) -> bool:
+        """Whether something does not parse that was not there before."""
+        return any(chunk.broken for chunk in self.middle)
 
 
 def split(text: str, previous: Sequence[Chunk] = (), breaks: Container[int] = ()) -> tuple[Chunk, ...]:
-    """The chunks of a text, parsed. `previous` are those of the version before, for reuse and stand-ins."""
-    head, raw, tail = _changed(text, previous, breaks)
-    fresh = _parse_changed(raw, previous[len(head) : len(previous) - len(tail)])
-    if tail and raw:
-        lines, offset = raw[-1].line + raw[-1].lines - tail[0].line, raw[-1].end - tail[0].offset
+    """The chunks of a text, parsed. `previous` are those of the version before, for reuse."""
+    return settled(read(text, previous, breaks))
+
+
+def read(
+    text: str, previous: Sequence[Chunk] = (), breaks: Container[int] = (), *, aligned: bool = True
+) -> Reading:
+    """Look at a text. `aligned`: nothing but the text decided where the chunks of `previous` end."""
+    head, raw, tail = _changed(text, previous if aligned else (), breaks)
+    replaced = previous[len(head) : len(previous) - len(tail)]
+    same = {chunk.text: chunk for chunk in replaced if not chunk.broken}
+    known = [same.pop(chunk.text, None) for chunk in raw]
+    kept = {id(chunk) for chunk in known if chunk is not None}
+    free = [piece for chunk in replaced if id(chunk) not in kept for piece in chunk.pieces]
+    classes = {piece.name: piece for piece in free if class_of(piece) is not None}
+    middle: list[Chunk] = []
+    run: list[Chunk] = []
+    for chunk, found in zip(raw, known):
+        before = classes.pop(name_of(chunk.text), None) if found is None else None
+        if found is None and before is None:
+            run.append(chunk)
+            continue
+        middle.extend(_parse_all(run))
+        run = []
+        middle.append(chunk if found is not None else replace(chunk, pieces=tuple(_pieces(chunk, before))))
+    middle.extend(_parse_all(run))
+    return Reading(head, middle, known, tail, replaced)
+
+
+def settled(reading: Reading) -> tuple[Chunk, ...]:
+    """The chunks that were read, with the nodes of the version before, which is used up by that.
+
+    Nodes are used at one place only, since they have one line: each old piece is given away once.
+    """
+    fresh = [
+        moved(found, chunk.line - found.line, chunk.offset - found.offset)
+        if found is not None
+        else replace(chunk, pieces=tuple(map(_put_together, chunk.pieces)))
+        for chunk, found in zip(reading.middle, reading.known)
+    ]
+    tail = reading.tail
+    if tail and fresh:
+        lines, offset = fresh[-1].line + fresh[-1].lines - tail[0].line, fresh[-1].end - tail[0].offset
         if lines or offset:
             tail = [moved(chunk, lines, offset) for chunk in tail]
-    return (*head, *fresh, *tail)
+    return (*reading.head, *fresh, *tail)
 
 
 def _changed(
@@ -45,7 +101,7 @@ def _changed(
 ) -> tuple[Sequence[Chunk], list[Chunk], Sequence[Chunk]]:
     """Chunks kept before the change, the unparsed ones of the change, and those kept behind it."""
     if not previous or breaks:
-        return (), list(_raw(text, 0, 1, (), breaks)), ()
+        return (), list(_raw(text, 0, 1, (), breaks, ())), ()
     prefix = 0
     for chunk in previous:
         if not text.startswith(chunk.text, prefix):
@@ -67,60 +123,57 @@ def _changed(
         for index, chunk in enumerate(previous)
         if index > kept and chunk.offset >= previous[-1].end - suffix
     }
-    fresh = list(_raw(text, begin, line, resume, breaks))
+    fresh = list(_raw(text, begin, line, resume, breaks, previous[kept + 1 :]))
     end = fresh[-1].end if fresh else begin
     tail = previous[resume[end] :] if end in resume else ()
     return previous[:kept], fresh, tail
 
 
-def _raw(text: str, begin: int, line: int, stops: Container[int], breaks: Container[int]) -> Iterator[Chunk]:
-    """Unparsed chunks from `begin`, up to the first boundary among `stops`."""
-    for end in boundaries(text, begin, breaks=breaks):
+def _raw(
+    text: str, begin: int, line: int, stops: Container[int], breaks: Container[int], old: Sequence[Chunk]
+) -> Iterator[Chunk]:
+    """Unparsed chunks from `begin`, up to the first boundary among `stops`. `old`: some that need no second scan."""
+    starts: dict[str, list[int]] | None = None
+    scan = boundaries(text, begin, breaks=breaks)
+    while begin < len(text) or not text:
+        end = next(scan, len(text))
         part = text[begin:end]
         lines = count_lines(part)
         yield Chunk(line, lines, begin, part)
         begin, line = end, line + lines
-        if end in stops:
+        if end in stops or not text:
             return
-    if begin < len(text) or not text:
-        yield Chunk(line, count_lines(text[begin:]), begin, text[begin:])
+        if starts is None:
+            starts = {}
+            for index, chunk in enumerate(old):
+                starts.setdefault(_head(chunk.text), []).append(index)
+        again = False
+        while (found := _unchanged(text, begin, old, starts)) is not None:
+            yield Chunk(line, found.lines, begin, found.text)
+            begin, line, again = begin + len(found.text), line + found.lines, True
+            if begin in stops:
+                return
+        if again:
+            scan = boundaries(text, begin, breaks=breaks)
 
 
-def _parse_changed(raw: Sequence[Chunk], replaced: Sequence[Chunk]) -> list[Chunk]:
-    """Parse the chunks of a change, with the nodes they had where their texts are the same.
-
-    Nodes are used at one place only, since they have one line: each old piece is given away once.
-    """
-    same = {chunk.text: chunk for chunk in replaced if not chunk.broken}
-    known = [same.pop(chunk.text, None) for chunk in raw]
-    kept = {id(chunk) for chunk in known if chunk is not None}
-    window = [piece for chunk in replaced for piece in chunk.pieces]
-    free = {id(piece): piece for chunk in replaced if id(chunk) not in kept for piece in chunk.pieces}
-    classes = {piece.name: piece for piece in free.values() if _class_of(piece) is not None}
-    out: list[Chunk] = []
-    run: list[Chunk] = []
-    for chunk, found in zip(raw, known):
-        before = classes.pop(name_of(chunk.text), None) if found is None else None
-        if found is None and before is None:
-            run.append(chunk)
+def _unchanged(text: str, begin: int, old: Sequence[Chunk], starts: dict[str, list[int]]) -> Chunk | None:
+    """The chunk that stands at a boundary as it stood before; the line below it decides where it ends."""
+    for index in starts.get(_head(text, begin), ()):
+        if not text.startswith(old[index].text, begin):
             continue
-        out.extend(_parse_all(run))
-        run = []
-        if found is not None:
-            out.append(moved(found, chunk.line - found.line, chunk.offset - found.offset))
-        else:
-            free.pop(id(before))
-            out.append(replace(chunk, pieces=tuple(_pieces(chunk, before))))
-    out.extend(_parse_all(run))
-    if not window or not any(chunk.broken for chunk in out):
-        return out
-    now = [piece for chunk in out for piece in chunk.pieces]
-    return [
-        replace(chunk, pieces=tuple(_remembered(piece, now, window, free) for piece in chunk.pieces))
-        if chunk.broken
-        else chunk
-        for chunk in out
-    ]
+        end = begin + len(old[index].text)
+        if index + 1 == len(old):
+            if end == len(text):
+                return old[index]
+        elif end < len(text) and _head(text, end) == _head(old[index + 1].text):
+            return old[index]
+    return None
+
+
+def _head(text: str, begin: int = 0) -> str:
+    end = text.find("\n", begin)
+    return text[begin : end if end >= 0 else len(text)]
 
 
 def _parse_all(raw: Sequence[Chunk]) -> list[Chunk]:
@@ -128,8 +181,10 @@ def _parse_all(raw: Sequence[Chunk]) -> list[Chunk]:
     if len(raw) > 1:
         body, error = parse("".join(chunk.text for chunk in raw), raw[0].line)
         if error is None:
-            shares = _shared_out([(chunk.line, chunk.lines, chunk.text) for chunk in raw], body)
-            return [replace(chunk, pieces=(piece,)) for chunk, piece in zip(raw, shares)]
+            shares = list(_shared_out([(chunk.line, chunk.lines, chunk.text) for chunk in raw], body))
+            # A cell of a notebook may be indented, which does not make it the rest of the cell above.
+            if all(_ends_within(piece) for piece in shares):
+                return [replace(chunk, pieces=(piece,)) for chunk, piece in zip(raw, shares)]
     return [replace(chunk, pieces=tuple(_pieces(chunk))) for chunk in raw]
 
 
@@ -140,7 +195,11 @@ def _shared_out(places: Iterable[tuple[int, int, str]], body: Sequence[ast.stmt]
         first = at
         while at < len(body) and _first_line(body[at]) < line + lines:
             at += 1
-        yield Piece(line, lines, text, tuple(body[first:at]), good=text)
+        yield Piece(line, lines, text, tuple(body[first:at]))
+
+
+def _ends_within(piece: Piece) -> bool:
+    return not piece.body or (piece.body[-1].end_lineno or 0) < piece.line + piece.lines
 
 
 def _first_line(statement: ast.stmt) -> int:
@@ -153,18 +212,17 @@ def _pieces(chunk: Chunk, before: Piece | None = None) -> list[Piece]:
 
     before: the class that it was in the version before.
     """
-    whole = _piece(chunk.text, chunk.line, before)
-    best = [whole]
-    if not whole.errors:
+    best = [_piece(chunk.text, chunk.line, before)]
+    if not best[0].errors:
         return best
     for starts in regroup(chunk.text):
         parts: list[Piece] = []
-        line = chunk.line
+        line, mine = chunk.line, before
         for begin, end in zip([0, *starts], [*starts, len(chunk.text)]):
             text = chunk.text[begin:end]
-            # Nodes that `whole` took over are at their lines already.
-            mine = whole if whole.members and name_of(text) == whole.name else None
-            parts.append(_piece(text, line, mine))
+            named = mine is not None and name_of(text) == mine.name
+            parts.append(_piece(text, line, mine if named else None))
+            mine = None if named else mine
             line += parts[-1].lines
         if _lost(parts) < _lost(best):
             best = parts
@@ -182,15 +240,14 @@ def _piece(text: str, line: int, before: Piece | None = None) -> Piece:
         return known
     body, error = parse(text, line)
     if error is None:
-        return Piece(line, count_lines(text), text, tuple(body), good=text)
+        return Piece(line, count_lines(text), text, tuple(body))
     return _class_piece(text, line) or Piece(line, count_lines(text), text, errors=(error,))
 
 
 def _class_piece(text: str, line: int, before: Piece | None = None) -> Piece | None:
-    """A class put together from its members; None where the text is no class with a header that parses.
+    """A class as its members, to be put together; None where the text is no class with a header that parses.
 
-    before: the same class in the version before. Members with the same text and line keep their nodes, and
-    those that stopped parsing are what they were.
+    before: the same class in the version before, whose members are found again by their text, where they were.
     """
     parts = apart(text)
     if parts is None:
@@ -199,53 +256,63 @@ def _class_piece(text: str, line: int, before: Piece | None = None) -> Piece | N
     node = shell[0] if error is None and len(shell) == 1 else None
     if not isinstance(node, ast.ClassDef):
         return None
-    old = _members_of(before) if before is not None else ()
+    old = members_of(before) if before is not None else ()
     known: dict[str, Piece] = {member.text: member for member in old if not member.errors}
     head_lines = count_lines(parts.header)
     at = line + head_lines
     found: list[Piece] = []
     for member in parts.members:
-        same = known.pop(member, None)
-        if same is not None:
-            found.append(moved_piece(same, at - same.line))
-        else:
-            found.append(_member(parts.header, head_lines, line, at, member))
+        same = known.pop(member) if member in known else None
+        found.append(same or _member(parts.header, head_lines, line, at, member))
         at += found[-1].lines
     if all(member.errors for member in found):
         return None
-    if any(member.errors for member in found):
-        free = {id(member): member for member in old if member.errors or known.get(member.text) is member}
-        found = [_remembered(member, found, old, free, parts.header, line) for member in found]
-    body = [statement for member in found for statement in member.body]
-    node.body = body
-    node.end_lineno, node.end_col_offset = body[-1].end_lineno, body[-1].end_col_offset
     errors = tuple(error for member in found for error in member.errors)
-    good = text if not errors else before.good if before is not None else None
-    return Piece(line, count_lines(text), text, (node,), errors, good, tuple(found))
+    return Piece(line, count_lines(text), text, (node,), errors, tuple(found))
+
+
+def _put_together(piece: Piece) -> Piece:
+    """A class with its members at their lines and in its tree; any other piece as it is."""
+    node = class_of(piece)
+    if not piece.members or node is None:
+        return piece
+    at = piece.line + piece.lines - sum(member.lines for member in piece.members)
+    found: list[Piece] = []
+    for member in piece.members:
+        found.append(moved_piece(member, at - member.line))
+        at += member.lines
+    node.body = [statement for member in found for statement in member.body]
+    last = node.body[-1]
+    node.end_lineno, node.end_col_offset = last.end_lineno, last.end_col_offset
+    return replace(piece, members=tuple(found))
 
 
 def _member(header: str, head_lines: int, line: int, at: int, text: str) -> Piece:
     """A member that starts in line `at` of a class that starts in `line`."""
     lines = count_lines(text)
+    if header.endswith("\r"):
+        # Together with the blank lines below it would be one line end.
+        header = header[:-1] + "\n"
     parsed, error = parse(header + "\n" * (at - line - head_lines) + text, line)
     node = parsed[0] if len(parsed) == 1 else None
     if isinstance(node, ast.ClassDef):
-        return Piece(at, lines, text, tuple(node.body), good=text)
+        return Piece(at, lines, text, tuple(node.body))
     last = at + lines - 1
     where, message = (error.line, error.message) if error else (at, "not a part of the class")
     return Piece(at, lines, text, errors=(ParseError(min(max(where, at), last), message, at, last),))
 
 
-def _class_of(piece: Piece) -> ast.ClassDef | None:
+def class_of(piece: Piece) -> ast.ClassDef | None:
+    """The class that a piece is; None where it is something else."""
     node = piece.body[0] if len(piece.body) == 1 else None
     return node if isinstance(node, ast.ClassDef) else None
 
 
-def _members_of(piece: Piece) -> tuple[Piece, ...]:
+def members_of(piece: Piece) -> tuple[Piece, ...]:
     """The members of a class piece, as pieces; none where it was never whole or cannot be taken apart."""
     if piece.members:
         return piece.members
-    node, parts = _class_of(piece), apart(piece.text)
+    node, parts = class_of(piece), apart(piece.text)
     if node is None or parts is None or piece.errors:
         return ()
     places = []
@@ -254,55 +321,3 @@ def _members_of(piece: Piece) -> tuple[Piece, ...]:
         places.append((line, count_lines(text), text))
         line += count_lines(text)
     return tuple(_shared_out(places, node.body))
-
-
-def _remembered(
-    piece: Piece,
-    now: Sequence[Piece],
-    window: Sequence[Piece],
-    free: dict[int, Piece],
-    header: str = "",
-    line: int = 0,
-) -> Piece:
-    """The piece, with the trees of what it was if it stopped parsing.
-
-    free: old pieces whose nodes nobody took yet. header, line: of the class that it is a member of.
-    """
-    if not piece.errors or piece.body:
-        return piece
-    before = _counterpart(piece, now, window)
-    if before is None or before.good is None:
-        return piece
-    last = piece.line + piece.lines - 1
-    if before.body and free.pop(id(before), None) is not None:
-        stays = moved_piece(before, piece.line - before.line).body
-        for statement in stays:
-            clamp(statement, last)
-        return replace(piece, body=stays, good=before.good)
-    if header:
-        again = _member(header, count_lines(header), line, piece.line, before.good)
-        body, wrong = list(again.body), bool(again.errors)
-    else:
-        body, error = parse(before.good, piece.line)
-        wrong = error is not None
-    if wrong:
-        return piece
-    for statement in body:
-        clamp(statement, last)
-    return replace(piece, body=tuple(body), good=before.good)
-
-
-def _counterpart(piece: Piece, now: Sequence[Piece], window: Sequence[Piece]) -> Piece | None:
-    """What a piece was in the version before."""
-    candidates = [each for each in window if each.good is not None and each.name == piece.name]
-    if piece.name or not candidates:
-        return candidates[0] if candidates else None
-    if len(now) == len(window):
-        same_place = window[next(index for index, each in enumerate(now) if each is piece)]
-        return same_place if any(each is same_place for each in candidates) else None
-    word = _FIRST_WORD.match(piece.text)
-    for candidate in candidates:
-        other = _FIRST_WORD.match(candidate.text)
-        if word and other and word.group(1) == other.group(1):
-            return candidate
-    return None

@@ -13,7 +13,10 @@ from gradguard.source.scan import boundaries
 
 _CLASS = re.compile(r"(?:(?:@[^\r\n]*|[ \t]*#[^\r\n]*|[ \t]*)(?:\r\n|\n|\r))*class[ \t]+(\w+)")
 _BODY_LINE = re.compile(r"(?:\r\n|\n|\r)([ \t]+)(?=[^\s#])")
-_DEFINITION = re.compile(r"(?:^|(?<=\n)|(?<=\r))(?:async[ \t]+def|def|class)[ \t]", re.MULTILINE)
+_DEFINITION = re.compile(
+    r"(?:^|(?<=\n)|(?<=\r))(?:@[^\r\n]*(?:\r\n|\n|\r))*(?:async[ \t]+def|def|class)[ \t]", re.MULTILINE
+)
+"""The start of a definition, with the decorators that are a line each."""
 _HEADER_LINES = 20
 
 

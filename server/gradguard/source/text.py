@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+import copy
 import hashlib
+from bisect import bisect_right
 from collections.abc import Iterable
 
 from gradguard.findings import Span
 from gradguard.source.lines import LineIndex
+from gradguard.source.mending import Mended, mended
 from gradguard.source.piece import Chunk, ParseError, Piece
-from gradguard.source.pieces import split
+from gradguard.source.pieces import Reading, read, settled, split
+from gradguard.source.places import Places
 
 __all__ = ["ParseError", "Piece", "Source"]
 
@@ -20,34 +24,99 @@ WORD = "torch"
 class Source:
     """Text of one file and what can be parsed of it. Building one never raises; it does not change afterwards.
 
-    `tree` holds the statements of every piece that parses, at their true lines; for a piece that does not
-    parse but did in `previous`, what it was then (within the lines of the piece). Nodes are shared with
-    `previous` where the text is the same, and moved: `previous` must not be asked for places any more.
+    `tree` holds the statements of every piece that parses, at their true lines. Nodes are shared with `previous`
+    where the text is the same, and moved: `previous` must not be asked for places any more.
     """
 
-    __slots__ = ("_code", "_indent", "_index", "_parsed", "_statements", "path", "text")
+    __slots__ = (
+        "_breaks",
+        "_cells",
+        "_code",
+        "_indent",
+        "_index",
+        "_parsed",
+        "_places",
+        "_statements",
+        "path",
+        "text",
+        "typed",
+    )
 
     def __init__(
         self, path: str, text: str, previous: Source | None = None, breaks: Iterable[int] = ()
     ) -> None:
         """`breaks`: lines at which a new cell of a notebook starts; nothing open reaches across them."""
         self.path = path
-        self.text = text
-        self._index = LineIndex(text)
-        # A form feed takes the one column of the byte order mark and leaves the indentation at zero.
-        self._code = "\f" + text[1:] if text.startswith(BOM) else text
-        self._statements: dict[int, tuple[int, int]] | None = None
+        self.text = self.typed = text
+        self._index: LineIndex | None = None
+        self._code = _code(text)
+        self._statements: dict[int, dict[int, tuple[int, int]]] = {}
         self._indent: str | None = None
+        self._places: Places | None = None
+        self._cells = tuple(breaks)
+        self._breaks = frozenset(self.lines.start(line) for line in self._cells)
         # Of a file that another one imports, often nothing but the text is asked for; an edited one is parsed at
         # once, so that it does not keep its predecessors.
         self._parsed: _Parsed | None = None
-        if previous is not None or breaks:
-            offsets = frozenset(self._index.start(line) for line in breaks)
-            self._parsed = _Parsed(split(self._code, previous.chunks if previous else (), offsets))
+        if previous is not None or self._breaks:
+            self._parsed = _Parsed(settled(self._reading(previous)))
+
+    @classmethod
+    def edited(
+        cls, path: str, typed: str, previous: Source | None = None, breaks: Iterable[int] = ()
+    ) -> Source:
+        """What is read while a text is typed: each piece that does not parse is exchanged for the last text of it
+        that did.
+
+        A pure function of `typed` and `previous.text`, where `previous` is what was read for the version before.
+        `text` is what is read, and everything here is about it; `place` leads back to what was typed. The two are
+        the same where `typed` parses, and where there is nothing before. Reading is idempotent: the same text
+        again is read in the same way.
+        """
+        if previous is None:
+            return cls(path, typed, None, breaks)
+        cells = tuple(breaks)
+        if (path, typed, cells) == (previous.path, previous.typed, previous._cells):
+            return previous
+        source = cls(path, typed)
+        source._cells = cells
+        source._breaks = frozenset(source.lines.start(line) for line in cells)
+        reading = source._reading(previous)
+        found = mended(reading, source._breaks) if reading.torn else None
+        if found is None:
+            source._parsed = _Parsed(settled(reading))
+        else:
+            source._exchange(found, previous)
+        return source
+
+    def without_trees(self) -> Source:
+        """The same, with trees that are made anew when they are asked for."""
+        source = copy.copy(self)
+        source._parsed, source._statements = None, {}
+        return source
+
+    def _reading(self, previous: Source | None) -> Reading:
+        if previous is None:
+            return read(self._code, (), self._breaks)
+        return read(self._code, previous.chunks, self._breaks, aligned=not previous._breaks)
+
+    def _exchange(self, found: Mended, previous: Source) -> None:
+        """Be what is read instead."""
+        self._places, self._breaks = found.places, found.breaks
+        marked = self.typed.startswith(BOM) and found.text.startswith("\f")
+        self.text = BOM + found.text[1:] if marked else found.text
+        self._code = _code(self.text)
+        if self.text == previous.text and self._breaks == previous._breaks:
+            # What was typed lies in what is not read.
+            self._index, self._parsed = previous._index, previous._parse()
+            self._statements, self._indent = previous._statements, previous._indent
+        else:
+            self._index = None
+            self._parsed = _Parsed(settled(self._reading(previous)))
 
     def _parse(self) -> _Parsed:
         if self._parsed is None:
-            self._parsed = _Parsed(split(self._code, (), frozenset()))
+            self._parsed = _Parsed(split(self._code, (), self._breaks))
         return self._parsed
 
     @property
@@ -78,6 +147,8 @@ class Source:
     @property
     def lines(self) -> LineIndex:
         """For conversions between offsets, code points and other units."""
+        if self._index is None:
+            self._index = LineIndex(self.text)
         return self._index
 
     @property
@@ -87,11 +158,36 @@ class Source:
 
     def line(self, number: int) -> str:
         """Text of a line (from 1), without its line end."""
-        return self._index.line(number)
+        return self.lines.line(number)
 
     def is_broken(self, line: int) -> bool:
         """Whether this line belongs to a piece that does not parse."""
         return any(error.first <= line <= error.last for error in self.errors)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all that was typed parses."""
+        return self._places is None and not self.errors
+
+    @property
+    def places(self) -> Places | None:
+        """Where the lines of `text` were typed; None where they are the lines of `typed`."""
+        return self._places
+
+    @property
+    def breaks(self) -> tuple[int, ...]:
+        """Lines at which a new cell of a notebook starts."""
+        return tuple(self.lines.position(offset)[0] for offset in sorted(self._breaks))
+
+    def place(self, span: Span) -> Span | None:
+        """Where a stretch was typed; None where its lines are not what was typed."""
+        return span if self._places is None else self._places.span(span)
+
+    def alive(self, span: Span) -> bool:
+        """Whether a stretch lies in what was typed and parses."""
+        if any(self.is_broken(line) for line in (span.line, span.end_line)):
+            return False
+        return self._places is None or self._places.alive(span)
 
     def span(self, node: ast.AST) -> Span:
         """Span of a node that has a place, in code points from 1."""
@@ -106,13 +202,13 @@ class Source:
 
     def column(self, line: int, byte: int) -> int:
         """Column in code points from 1 of an `ast` column; clamped to the line."""
-        text = self._index.line(line)
+        text = self.lines.line(line)
         if text.isascii():
             return min(byte, len(text)) + 1
         if line == 1 and text.startswith(BOM):
             # The tree was made from one byte where the text has the three of the byte order mark.
             byte += 2
-        return self._index.column_of_byte(line, byte)
+        return self.lines.column_of_byte(line, byte)
 
     @property
     def indent(self) -> str:
@@ -124,20 +220,35 @@ class Source:
     def slice(self, span: Span) -> str:
         """Text of a span."""
         return self.text[
-            self._index.offset(span.line, span.column) : self._index.offset(span.end_line, span.end_column)
+            self.lines.offset(span.line, span.column) : self.lines.offset(span.end_line, span.end_column)
         ]
 
     def digest(self, node: ast.stmt) -> str:
         """Hash of the lines of a statement, decorators included: equal texts have equal digests."""
         first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
-        text = self.text[self._index.start(first) : self._index.start((node.end_lineno or node.lineno) + 1)]
+        text = self.text[self.lines.start(first) : self.lines.start((node.end_lineno or node.lineno) + 1)]
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     def statement_lines(self, line: int) -> tuple[int, int]:
         """First and last line of the innermost statement on a line; of a compound one, its head alone."""
-        if self._statements is None:
-            self._statements = _statement_lines(self.tree)
-        return self._statements.get(line, (line, line))
+        body = self.tree.body
+        at = bisect_right(body, line, key=lambda each: each.lineno) - 1
+        # Statements that share a line are looked at together.
+        while at > 0 and (body[at - 1].end_lineno or 0) >= body[at].lineno:
+            at -= 1
+        if at < 0:
+            return line, line
+        if at not in self._statements:
+            end = at + 1
+            while end < len(body) and body[end].lineno <= (body[end - 1].end_lineno or 0):
+                end += 1
+            self._statements[at] = _statement_lines(body[at:end])
+        return self._statements[at].get(line, (line, line))
+
+
+def _code(text: str) -> str:
+    """What is parsed: a form feed takes the one column of the byte order mark and leaves the indentation at zero."""
+    return "\f" + text[1:] if text.startswith(BOM) else text
 
 
 def _indent(source: Source) -> str:
@@ -165,21 +276,21 @@ class _Parsed:
         )
 
 
-def _statement_lines(tree: ast.Module) -> dict[int, tuple[int, int]]:
+def _statement_lines(body: list[ast.stmt]) -> dict[int, tuple[int, int]]:
     extents: list[tuple[int, int]] = []
-    stack: list[ast.AST] = [tree]
+    stack: list[ast.AST] = [ast.Module(body, [])]
     while stack:
         for child in ast.iter_child_nodes(stack.pop()):
             if isinstance(child, ast.expr):
                 continue
             stack.append(child)
             if isinstance(child, ast.stmt):
-                body = getattr(child, "body", None)
+                inner = getattr(child, "body", None)
                 last = child.end_lineno or child.lineno
-                if isinstance(body, list) and body:
+                if isinstance(inner, list) and inner:
                     below = [
-                        body[0].lineno,
-                        *(each.lineno for each in getattr(body[0], "decorator_list", ())),
+                        inner[0].lineno,
+                        *(each.lineno for each in getattr(inner[0], "decorator_list", ())),
                     ]
                     last = max(child.lineno, min(below) - 1)
                 extents.append((child.lineno, last))
