@@ -176,6 +176,16 @@ def test_a_closed_and_opened_text_has_no_past() -> None:
     assert lines(editing.found) != lines(cold)
 
 
+def test_an_answer_without_trees_is_the_same_and_goes_on_as_well() -> None:
+    editing = Editing(TEXT)
+    before = editing.replaced("z = 1", "z = (1\n    more = (")
+    resting = editing.found.without_tape()
+    assert lines(resting) == before
+    editing.found, editing.source = resting, resting.source
+    assert lines(editing.typed(resting.source.typed)) == before
+    assert editing.replaced("hint(x)", "hnt(x)") == [each for each in before if not each.startswith("hint")]
+
+
 SHARED = """\
 import torch
 w = torch.rand(3, requires_grad=True)

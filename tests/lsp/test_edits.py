@@ -18,6 +18,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 SHARE = int(os.environ.get("GRADGUARD_FUZZ", "1"))
 """Multiplies the length of random tests; 20 makes the soak test 10,000 edits long."""
 
+PROGRAMS = [
+    path
+    for folder in ("graph", "inplace", "cases/*")
+    for path in sorted(ROOT.glob(f"fixtures/{folder}/*.py"))[:7]
+]
+
 TRAINING = '''\
 import torch
 from torch import nn
@@ -196,6 +202,24 @@ async def test_random_edits_equal_cold_runs_with_the_real_engine() -> None:
         whole, broken = await compare(started, Typist(started, uri, 11), 60 * SHARE)
         assert whole > 5
         assert broken > 5
+        assert not started.client.messages
+    finally:
+        await editors.stop(started)
+
+
+async def test_random_edits_of_programs_equal_cold_runs() -> None:
+    """One program, or with GRADGUARD_FUZZ=20 twenty of them and 2,400 edits."""
+    started = await editors.start(REAL)
+    counts = [0, 0]
+    try:
+        for number, path in enumerate(PROGRAMS[:SHARE]):
+            uri = await started.open(path.read_text("utf-8"))
+            found = await compare(started, Typist(started, uri, number), min(60 * SHARE, 120))
+            counts = [one + other for one, other in zip(counts, found)]
+            started.close(uri)
+            started.published.clear()
+        print(f"{sum(counts)} edits, {counts[1]} of them to texts that do not parse: all as cold runs")
+        assert counts[1] > 5
         assert not started.client.messages
     finally:
         await editors.stop(started)

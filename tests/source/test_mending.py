@@ -107,6 +107,7 @@ WHOLE = "whole"
         # One line that changed all of it: what stood in its place, had its name or its first word.
         ("x = 1\ny = 2\nz = 3\n", "x = 1\nw = (\nz = 3\n", WHOLE),
         ("x = 1\ny = 2\nz = 3\n", "x = (\ny = [\nz = 3\n", WHOLE),
+        ("x = 1\ny = 2\n", "x = (\ny = [\n", WHOLE),
         ("x = 1\ny = 2\n", "x = 1\nnew = 3\ny = (\n", "x = 1\nnew = 3\ny = 2\n"),
         ("def f(x): return x\n" + G, "def f(x): return (\n" + G, WHOLE),
         # Members of a class stand in for members.
@@ -122,6 +123,9 @@ WHOLE = "whole"
         # Never good: a copy, a new statement, a whole new text.
         (F, F + F.replace("b = 2", "b = (2"), F + F.replace("b = 2", "b = (2")),
         (F + G, F + "x = (\n" + G, F + "x = (\n" + G),
+        # What never was good is read as it is typed.
+        (F + "x = (\n" + G, F + "x = ((\n" + G, F + "x = ((\n" + G),
+        (F.replace("b = 2", "b = (") + G, F.replace("b = 2", "b = ((") + G, F.replace("b = 2", "b = ((") + G),
         # What was the end of the text is followed by more.
         ("x = 1\ny = 2", "x = 1\ny = (\nz = 3", "x = 1\ny = 2\nz = 3"),
     ],

@@ -6,8 +6,8 @@
 
 What is read for a version follows from its text and from what was read for the version before, in which good texts
 live on. Statements of that version stand in for a broken piece if they stood between the same neighbours, are gone
-from the new text, and have a line in common with the piece; without one, that of the same name, in the same place,
-or with the same first word. Where nothing stands in, the piece stays as it was typed and is lost.
+from the new text, and have the name of the piece or a line in common with it; without such, what stood in its place
+or began with the same words. Where nothing stands in, the piece stays as it was typed and is lost.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ from gradguard.source.places import Places, Stretch, lines_of, same_lines
 from gradguard.source.recover import apart
 from gradguard.source.scan import boundaries
 
-_FIRST_WORD = re.compile(r"\s*(\w+|\S)")
+MAX_ALIKE = 20
+"""Changed pieces that may have a line for it to tell them apart: more than this many have `    return x`."""
+
+_FIRST_WORD = re.compile(r"\s*?([ \t]*)(\w+|\S)")
+"""Of a text, with what it is indented by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +190,15 @@ def _good(leaves: Sequence[_Leaf], before: Sequence[Piece]) -> dict[int, str]:
                 good.update(_members(leaf, old))
         if not any(leaf.lost for leaf in now):
             continue
-        given, left = _given(now, [piece for piece in old if not _taken(there, piece.text)])
+        # What never was good is no good text.
+        gone = [piece for piece in old if not _taken(there, piece.text) and (piece.body or not piece.errors)]
+        given, left = _given(now, gone)
         for index, leaf in enumerate(now):
             if leaf.lost and index not in given:
                 found = _alike(index, left, now, old)
-                if found is not None:
-                    left.remove(found)
-                    given[index] = [found]
+                left = [piece for piece in left if not any(piece is one for one in found)]
+                if found:
+                    given[index] = found
         good.update(
             (id(now[index].piece), _joined([piece.text for piece in run]))
             for index, run in given.items()
@@ -227,10 +233,11 @@ def _given(now: Sequence[_Leaf], old: Sequence[Piece]) -> tuple[dict[int, list[P
     for index, leaf in enumerate(now):
         for line in _lines(leaf.text):
             having.setdefault(line, []).append(index)
+    rare = {line: found for line, found in having.items() if len(found) <= MAX_ALIKE}
     given: dict[int, list[Piece]] = {}
     left: list[Piece] = []
     for piece in old:
-        shared = Counter(index for line in _lines(piece.text) for index in having.get(line, ()))
+        shared = Counter(index for line in _lines(piece.text) for index in rare.get(line, ()))
         name = piece.name
         likely = set(shared) | {index for index, each in enumerate(names) if name and each == name}
         if likely:
@@ -260,16 +267,22 @@ def _members(leaf: _Leaf, old: Sequence[Piece]) -> dict[int, str]:
     return _good([_Leaf(member.text, member) for member in leaf.piece.members], members_of(named[0]))
 
 
-def _alike(index: int, left: Sequence[Piece], now: Sequence[_Leaf], old: Sequence[Piece]) -> Piece | None:
-    """What a piece was that has neither name nor line in common with anything before."""
+def _alike(index: int, left: Sequence[Piece], now: Sequence[_Leaf], old: Sequence[Piece]) -> list[Piece]:
+    """What a piece was that has neither name nor line in common with anything before.
+
+    That is what stood in its place, where as many did; else those with the first words of its lines, in order.
+    """
     if len(now) == len(old) and any(piece is old[index] for piece in left):
-        return old[index]
-    word = _FIRST_WORD.match(now[index].text)
+        return [old[index]]
+    words = [match.groups() for line in lines_of(now[index].text) if (match := _FIRST_WORD.match(line))]
+    found: list[Piece] = []
+    at = 0
     for piece in left:
-        other = _FIRST_WORD.match(piece.text)
-        if word and other and word.group(1) == other.group(1):
-            return piece
-    return None
+        word = _FIRST_WORD.match(piece.text)
+        if word is not None and word.groups() in words[at:]:
+            at = words.index(word.groups(), at) + 1
+            found.append(piece)
+    return found
 
 
 def _joined(texts: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ def defines(statement: ast.stmt) -> bool:
 def only_defines(source: Source) -> bool:
     """Whether a file does the same as a script as when it is imported."""
     if source.errors or "__main__" in source.text:
-        # What does not parse may stand for a statement of the version before.
+        # What does not parse may do anything.
         return False
     return all(defines(statement) or alike.says(statement) for statement in source.tree.body)
 
