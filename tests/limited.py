@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,7 +28,7 @@ def printed(code: str, *arguments: str, seconds: int = SECONDS, memory: int = ME
     """What a program prints that ends well within the limits."""
     done = subprocess.run(
         [sys.executable, "-c", _LIMITS.format(seconds=seconds, memory=memory) + code, *arguments],
-        env={"PYTHONPATH": str(Path(gradguard.__file__).parents[1]), "PYTHONUTF8": "1"},
+        env={**os.environ, "PYTHONPATH": str(Path(gradguard.__file__).parents[1]), "PYTHONUTF8": "1"},
         capture_output=True,
         text=True,
         timeout=10 * seconds,

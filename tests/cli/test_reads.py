@@ -186,6 +186,36 @@ def test_a_baseline_that_cannot_be_read_is_named(gradguard: Runner, text: str | 
     assert (done.code, done.err) == (2, f"gradguard: error: known.json: {message}\n")
 
 
+def test_a_text_on_stdin_without_end_is_refused(gradguard: Runner) -> None:
+    words = 'ulimit -v 3000000; exec "$0" -m gradguard check - < /dev/zero'
+    done = subprocess.run(
+        ["sh", "-c", words, sys.executable],
+        cwd=gradguard.folder,
+        env=gradguard.environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    message = "stdin: larger than 16 MB, which is as much as is read"
+    assert (done.returncode, done.stderr) == (2, f"gradguard: error: {message}\n")
+
+
+def test_a_working_folder_that_is_gone_is_named(gradguard: Runner) -> None:
+    words = 'mkdir gone; cd gone; rmdir ../gone; exec "$0" -m gradguard check'
+    done = subprocess.run(
+        ["sh", "-c", words, sys.executable],
+        cwd=gradguard.folder,
+        env=gradguard.environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    message = f"the working folder cannot be used: {os.strerror(2)}"
+    assert (done.returncode, done.stderr) == (2, f"gradguard: error: {message}\n")
+
+
 # What the system refuses
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import PurePath
 
 from gradguard.check.catalogue import Catalogue
-from gradguard.check.patterns import compiled
+from gradguard.check.patterns import Patterns
 from gradguard.check.settings import Level, Settings
 from gradguard.findings import Certainty, Finding, Severity
 
@@ -17,12 +18,7 @@ class Selection:
     def __init__(self, settings: Settings, rules: Catalogue) -> None:
         self._levels = dict(settings.levels)
         self._root = settings.root
-        self._globs = compiled(tuple(glob for glob, _ in settings.per_file_ignores))
-        globs: dict[str, list[str]] = {}
-        for glob, codes in settings.per_file_ignores:
-            for code in codes:
-                globs.setdefault(code, []).append(glob)
-        self._muting = {code: self._globs.mask(those) for code, those in globs.items()}
+        self._globs, self._muting = _muting(settings.per_file_ignores)
         self._by_path: dict[str, frozenset[str]] = {}
         selected = frozenset(settings.select)
         asked = {code for code, level in settings.levels if level is not Level.OFF}
@@ -54,6 +50,17 @@ class Selection:
         if finding.certainty is Certainty.POSSIBLE and severity.rank < Severity.INFORMATION.rank:
             severity = Severity.INFORMATION
         return finding if severity is finding.severity else replace(finding, severity=severity)
+
+
+@lru_cache(maxsize=8)
+def _muting(per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[Patterns, dict[str, int]]:
+    """The patterns of files, and which of them mute each rule."""
+    patterns = Patterns([glob for glob, _ in per_file_ignores])
+    globs: dict[str, list[str]] = {}
+    for glob, codes in per_file_ignores:
+        for code in codes:
+            globs.setdefault(code, []).append(glob)
+    return patterns, {code: patterns.mask(those) for code, those in globs.items()}
 
 
 def relative(path: str, root: str) -> str:

@@ -27,7 +27,7 @@ from gradguard.cli.result import Outcome, Trouble
 from gradguard.cli.stderr import complain, tell
 from gradguard.cli.worker import Checked, Checker, Job
 from gradguard.disk.links import Bounds
-from gradguard.disk.reading import Unreadable
+from gradguard.disk.reading import SOURCE_BYTES, Unreadable, too_large
 from gradguard.findings import Applicability, Finding, traceback_of
 from gradguard.ide.fixall import Edits
 from gradguard.source.decode import Undecodable
@@ -51,6 +51,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise Refused(f"the working folder cannot be used: {error.strerror}") from None
     if arguments.unsafe_fixes and not (arguments.fix or arguments.diff):
         raise Refused("--unsafe-fixes says which fixes to apply; it needs --fix or --diff")
     if arguments.fix and arguments.diff:
@@ -137,7 +141,10 @@ def _jobs(arguments: argparse.Namespace, configuration: Configuration, troubles:
         settings = configuration.of(path.parent)
         if arguments.stdin_filename and discover.excluded(path, settings):
             return []
-        return [Job(str(path), settings, named=True, data=sys.stdin.buffer.read())]
+        data = sys.stdin.buffer.read(SOURCE_BYTES + 1)
+        if len(data) > SOURCE_BYTES:
+            raise Refused(f"stdin: {too_large(SOURCE_BYTES)}")
+        return [Job(str(path), settings, named=True, data=data)]
     if arguments.stdin_filename:
         raise Refused('--stdin-filename names the text of stdin; it needs "-" as the path')
     targets = discover.discover(paths, configuration.of, troubles.append)

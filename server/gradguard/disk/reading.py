@@ -70,7 +70,7 @@ def read_handle(handle: int, limit: int = SOURCE_BYTES) -> bytes:
         while block := os.read(handle, _BLOCK):
             size += len(block)
             if size > limit:  # it grows, or its size is not told, as below /proc
-                raise Unreadable(_too_large(limit))
+                raise Unreadable(too_large(limit))
             blocks.append(block)
         return b"".join(blocks)
     except OSError as error:
@@ -126,8 +126,9 @@ def _refuse(found: os.stat_result, limit: int) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise Unreadable(f"{kind_of(found.st_mode)}, not a file")
     if found.st_size > limit:
-        raise Unreadable(_too_large(limit))
+        raise Unreadable(too_large(limit))
 
 
-def _too_large(limit: int) -> str:
+def too_large(limit: int) -> str:
+    """Why more than this is not read."""
     return f"larger than {limit // 1_000_000} MB, which is as much as is read"
