@@ -51,6 +51,16 @@ def test_changes_come_to_the_same(size: int, encoding: str, monkeypatch: pytest.
             assert (text.index.count, text.index.text) == (LineIndex(plain).count, plain)
 
 
+@pytest.mark.parametrize("far", [3, 2**31 - 1])
+@pytest.mark.parametrize("text", ["", "a", "é\n", "x\r\n" * 20_000])
+def test_places_that_are_not_there_are_clamped(text: str, far: int) -> None:
+    ends = [lsp.Position(line, character) for line in (0, far) for character in (0, far)]
+    for start in ends:
+        for end in ends:
+            each = lsp.TextDocumentContentChangePartial(lsp.Range(start, end), "new")
+            assert text_of(text).edited([each], "utf-16").text == plainly(text, each, "utf-16")
+
+
 def test_a_whole_text_forgets_what_came_before() -> None:
     whole = lsp.TextDocumentContentChangeWholeDocument
     here = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))

@@ -17,6 +17,11 @@ from gradguard.source.text import Source
 
 log = logging.getLogger(__name__)
 
+LONGEST = 2_000_000
+"""Characters of a text that is parsed, which is more than the longest that people write. Python parses a statement in
+one go, during which nothing else runs."""
+TOO_LONG = f"longer than {LONGEST:,} characters"
+
 
 @dataclass(frozen=True, slots=True)
 class _Read:
@@ -35,8 +40,11 @@ class Disk:
         self._unread: dict[str, str] = {}
         """Why files are not read that imports lead to."""
 
-    def buffer(self, path: str, text: str) -> Source:
-        """The parsed text of an open buffer."""
+    def buffer(self, path: str, text: str) -> Source | None:
+        """The parsed text of an open buffer; None for one that is too long."""
+        if len(text) > LONGEST:
+            self.unread(path, TOO_LONG)
+            return None
         known = self._buffers.get(path)
         if known is None or known.typed != text:
             known = self._buffers[path] = Source.edited(path, text, known)
@@ -77,10 +85,13 @@ class Disk:
         if known is not None and stamp == known.stamp:
             return known
         try:
-            return _Read(stamp, Source(path, read_file(path).text))
+            text = read_file(path).text
+            if len(text) <= LONGEST:
+                return _Read(stamp, Source(path, text))
+            self.unread(path, TOO_LONG)
         except Unreadable as error:
             self.unread(path, str(error))
-            return _Read(stamp, None)
+        return _Read(stamp, None)
 
     def unread(self, path: str, why: str) -> None:
         """An import leads to something that cannot be read: told in the log until it is something else."""
@@ -124,7 +135,10 @@ class View:
     def source(self, path: str) -> Source | None:
         """The file at a path."""
         text = self._buffer(path)
-        source = self._disk.buffer(path, text) if text is not None else self._disk.source(path)
+        if text is not None:
+            self.seen[path] = text
+            return self._disk.buffer(path, text)
+        source = self._disk.source(path)
         self.seen[path] = source.typed if source else None
         return source
 

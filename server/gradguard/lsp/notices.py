@@ -12,6 +12,7 @@ from lsprotocol import types as lsp
 from gradguard.check.parsing import Problem
 from gradguard.check.settings import options
 from gradguard.lsp.configuration import SECTION
+from gradguard.lsp.files import LONGEST, TOO_LONG
 from gradguard.source.printable import printable
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LONGEST = 500
+MOST = 500
 """Characters of a message."""
 
 
@@ -73,6 +74,13 @@ class Notices:
         log.info("%s: the disk answers again", path)
         self._hanging.discard(path)
 
+    def refused(self, path: str) -> None:
+        """A document is too long."""
+        log.warning("%s: %s; it is not analysed", path, TOO_LONG)
+        name, count = os.path.basename(path), f"{LONGEST:,}"
+        text = self._server.wording.text("too-long", file=name, count=count)
+        self._show(lsp.MessageType.Warning, text)
+
     def crashed(self, path: str, details: str) -> None:
         """A fault of our own; told once in a session."""
         if details == self._crash:
@@ -98,4 +106,4 @@ class Notices:
 def harmless(message: str) -> str:
     """A message with names of others in it, of which VS Code would make links that run commands."""
     text = printable(message).replace("](", "] (")
-    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+    return text if len(text) <= MOST else text[: MOST - 3] + "..."

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
+from operator import attrgetter
 
 from lsprotocol import types as lsp
 
@@ -27,7 +28,7 @@ class Text:
 
     def __init__(self, parts: Sequence[_Part]) -> None:
         self._parts = parts
-        self.text = parts[0].text if len(parts) == 1 else "".join(part.text for part in parts)
+        self.text = parts[0].text if len(parts) == 1 else "".join(map(_TEXT, parts))
         self._index: LineIndex | None = None
         self._plain: str | None = None
 
@@ -95,6 +96,7 @@ class _Part:
         return self._units[1]
 
 
+_TEXT, _ENDS = attrgetter("text"), attrgetter("ends")
 _Place = tuple[int, int]
 """A part, and an offset in it."""
 
@@ -105,15 +107,14 @@ class _Edit:
     def __init__(self, parts: Sequence[_Part], encoding: str) -> None:
         self.parts = list(parts)
         self._encoding = encoding
-        self._ends = [part.ends for part in parts]
-        self._units = [part.units(encoding) for part in parts]
+        self._ends = list(map(_ENDS, parts))
+        self._units: list[int] | None = None
+        """Units that each part takes, once they were asked for."""
         self._sums = list(accumulate(self._ends))
         """Line ends up to and with each part."""
 
     def place(self, position: lsp.Position) -> _Place:
         """Where a position is."""
-        if position.line < 0:
-            return 0, 0
         at = bisect_left(self._sums, position.line)
         if at == len(self.parts):
             return at - 1, len(self.parts[-1].text)
@@ -123,6 +124,8 @@ class _Edit:
             taken = width(index.line(line), self._encoding)
             if units >= taken:
                 last = min(bisect_right(self._sums, self._sums[at], at), len(self.parts) - 1)
+                if self._units is None:
+                    self._units = [part.units(self._encoding) for part in self.parts]
                 before = list(accumulate(self._units[at + 1 : last], initial=taken))
                 further = bisect_right(before, units) - 1
                 at, line, units = at + 1 + further, 1, units - before[further]
@@ -142,8 +145,9 @@ class _Edit:
             high += 1
         parts = _split(text)
         self.parts[low:high] = parts
-        self._ends[low:high] = [part.ends for part in parts]
-        self._units[low:high] = [part.units(self._encoding) for part in parts]
+        self._ends[low:high] = map(_ENDS, parts)
+        if self._units is not None:
+            self._units[low:high] = [part.units(self._encoding) for part in parts]
         self._sums = list(accumulate(self._ends))
 
 

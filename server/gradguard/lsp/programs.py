@@ -41,6 +41,8 @@ class Program:
     stale: bool = False
     """To be analysed anew for such a reason, which has not begun."""
 
+    refused: bool = False
+    """Too long to be analysed."""
     resting: bool = False
     """Its answer is without trees and tape."""
 

@@ -25,6 +25,8 @@ PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 INVALID_PARAMS = -32602
 NOT_INITIALIZED = -32002
+FARTHEST = 2**31 - 1
+"""The last line, and the last character of one, that the protocol knows."""
 
 
 class Protocol(LanguageServerProtocol):
@@ -74,6 +76,8 @@ class Protocol(LanguageServerProtocol):
             data.setdefault("params", None)
             if self.trace != lsp.TraceValue.Off:
                 self._server.trace(f"received {method}", json.dumps(data["params"])[:10_000])
+        if method == lsp.TEXT_DOCUMENT_DID_CHANGE:
+            _clamp(data["params"])
         try:
             message = self.structure_message(data)
         except JsonRpcException:
@@ -144,6 +148,17 @@ class Protocol(LanguageServerProtocol):
     def lsp_notebook_document__did_close(self, params: lsp.DidCloseNotebookDocumentParams) -> None:
         """A notebook is gone."""
         self._server.session.notebook_closed(params)
+
+
+def _clamp(params: Any) -> None:
+    """Bring positions into the protocol's range: an edit that is left out would move every finding after it."""
+    changes = params.get("contentChanges") if isinstance(params, dict) else None
+    for change in changes if isinstance(changes, list) else ():
+        where = change.get("range") if isinstance(change, dict) else None
+        for end in where.values() if isinstance(where, dict) else ():
+            for name, value in end.items() if isinstance(end, dict) else ():
+                if isinstance(value, int) and not 0 <= value <= FARTHEST:
+                    end[name] = min(max(value, 0), FARTHEST)
 
 
 def _is_notification(kind: type[Any] | None) -> bool:

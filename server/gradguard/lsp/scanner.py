@@ -17,6 +17,7 @@ from gradguard.findings import Finding
 from gradguard.ide.analysis import analysis
 from gradguard.lsp.diagnostics import diagnostics
 from gradguard.lsp.documents import document, uri_of
+from gradguard.lsp.files import LONGEST, TOO_LONG
 from gradguard.lsp.loading import InForce
 from gradguard.lsp.snapshot import of_document
 from gradguard.lsp.walk import MAX_FILES, Walk, walk
@@ -172,6 +173,8 @@ class Scanner:
         text = await self._apart(lambda: session.lookout.reads.text(path))
         found: tuple[Finding, ...] = ()
         if GATE in text and force.settings.enable:
+            if len(text) > LONGEST:
+                raise Unreadable(TOO_LONG)
             found = await self._analysed(path, text, force)
         if not session.programs.at(path):
             self._show(path, text, found)

@@ -64,6 +64,7 @@ class Server(LanguageServer):
             wrong=lambda where, problems: self.notices.wrong(where, problems),
             hangs=lambda path: self.notices.hangs(path),
             answers=lambda path: self.notices.answers(path),
+            refused=lambda path: self.notices.refused(path),
         )
         self.notices = Notices(self)
         self.publisher = Publisher(self)

@@ -29,7 +29,7 @@ from gradguard.ide.wording import Wording
 from gradguard.lsp.client import Client
 from gradguard.lsp.configuration import Wrong
 from gradguard.lsp.documents import Documents, document, path_of
-from gradguard.lsp.files import Disk, View
+from gradguard.lsp.files import LONGEST, Disk, View
 from gradguard.lsp.loading import InForce
 from gradguard.lsp.lookout import Lookout
 from gradguard.lsp.programs import Program, Programs
@@ -62,6 +62,7 @@ class Session:
         wrong: Wrong,
         hangs: Callable[[str], None],
         answers: Callable[[str], None],
+        refused: Callable[[str], None],
     ) -> None:
         self.client = Client()
         self.encoding = "utf-16"
@@ -72,6 +73,7 @@ class Session:
         self.disk = Disk(self.lookout.reads)
         self.analyser = analyser
         self._answered, self._gone, self._crashed, self._trace = answered, gone, crashed, trace
+        self._refused = refused
         self._stamps = itertools.count(1)
         self._stale: dict[str, None] = {}
         """Keys of programs to be analysed anew, the first to come first; `_ahead` are those given to the worker."""
@@ -403,7 +405,11 @@ class Session:
         force = self.configuration.known(snapshot.path)
         program.force = force or program.force
         speaks = GATE in snapshot.text and all(each.python for each in snapshot.documents)
-        if not speaks or (force is not None and (force.excluded or not force.settings.enable)):
+        refused = speaks and len(snapshot.text) > LONGEST
+        if refused and not program.refused:
+            self._refused(snapshot.path)
+        program.refused = refused
+        if refused or not speaks or (force is not None and (force.excluded or not force.settings.enable)):
             self.worker.cancel(program.key)
             self._latest.pop(program.key, None)
             self._settle(program, snapshot, None, {})
