@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from gradguard.check import pyproject
+from gradguard.ide.wording import translated
 from gradguard.lsp import configuration
 from gradguard.lsp.notices import harmless
 from tests.lsp.inside import Inside
@@ -166,6 +168,24 @@ async def test_it_is_told_in_the_language_of_the_editor(tmp_path: Path) -> None:
     (message,) = told(editor)
     assert "나머지 설정" in message
     editor.server.session.stop()
+
+
+MISTAKES = (
+    "x = " + "[" * 20_000, "ignore = [", "nonsense = 1", "selekt = []", "perFileIgnores = {}", "run = 1", "all = 1",
+    "x = 1" + "9" * 5000, 'torch-version = "x"', "torch-version = 1", "exclude = 1", "exclude = [1]", 'exclude = ["!"]',
+    'exclude = ["a\\\\"]', 'exclude = ["[z-a]"]', "per-file-ignores = 1", 'select = ["GG999"]', "rules = 1",
+    'rules = {GG101 = "loud"}', 'rules = {GG999 = "off"}', "a" + ".b" * 100 + " = 1",
+    "\n".join(f"x{number} = 1" for number in range(99)), "[[tool.gradguard.x]]",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(MISTAKES)))
+async def test_what_is_wrong_is_said_in_korean(number: int) -> None:
+    parsed = pyproject.parse_text("[tool.gradguard]\n" + MISTAKES[number], "pyproject.toml")
+    assert parsed is not None
+    assert parsed.problems
+    for problem in parsed.problems:
+        assert re.search("[\uac00-\ud7a3]", translated(problem.message, "ko")), problem
 
 
 async def test_nothing_of_others_becomes_a_link_or_a_line_of_its_own() -> None:
