@@ -150,3 +150,27 @@ def test_a_folder_that_is_named_through_a_link_is_a_project_of_its_own(project: 
     done = project("check", "--format", "json", "link")
     assert followed(done)
     assert done.err == ""
+
+
+def test_a_usual_folder_that_leads_out_is_told_without_settings_too(project: Runner) -> None:
+    (project.folder / "pyproject.toml").unlink()
+    (project.folder / "src").symlink_to("../other")
+    done = project("check", "--format", "json")
+    assert not followed(done)
+    assert (
+        'gradguard: note: src: "src" leads out of the project and is not followed, but for --src src\n'
+        in done.err
+    )
+    done = project("check", "--format", "json", "--src", "src")
+    assert followed(done)
+    assert "note" not in done.err
+
+
+def test_a_package_whose_own_file_is_none_is_told(project: Runner) -> None:
+    (project.folder / "lib").mkdir()
+    (project.folder / "lib" / "__init__.py").symlink_to("__init__.py")
+    done = project("check", "--format", "json", "train.py")
+    assert not followed(done)
+    assert done.err == (
+        "gradguard: warning: not read: lib/__init__.py: symbolic links that lead in a circle (imported)\n"
+    )

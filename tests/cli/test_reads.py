@@ -109,6 +109,12 @@ def test_each_stands_in_every_form_that_has_a_place_for_it(littered: Runner) -> 
     assert littered("check", "--format", "gitlab").code == 1
 
 
+def test_what_is_found_fails_a_strict_run(littered: Runner) -> None:
+    done = littered("check", "--strict", "--exit-zero")
+    assert done.code == 2
+    assert said(done, NAMED).keys() == expected().keys()
+
+
 def test_those_that_are_named_make_exit_code_2_and_the_others_are_checked(gradguard: Runner) -> None:
     make(gradguard.folder)
     gradguard.write(train=RAISES)

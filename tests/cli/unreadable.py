@@ -11,6 +11,10 @@ USES = "import torch\n"
 NOT_UTF8 = "not UTF-8 (byte "
 
 
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
 def _socket(path: Path) -> None:
     here = os.getcwd()
     os.chdir(path.parent)  # the address of a socket is short
@@ -35,7 +39,7 @@ def _bytes(data: bytes) -> Callable[[Path], object]:
 
 
 KINDS: dict[str, tuple[Callable[[Path], object], str]] = {
-    "pipe.py": (os.mkfifo, "a named pipe, not a file"),
+    "pipe.py": (_pipe, "a named pipe, not a file"),
     "socket.py": (_socket, "a socket, not a file"),
     "zero.py": (_link("/dev/zero"), "a device, not a file"),
     "tty.py": (_link("/dev/tty"), "a device, not a file"),
@@ -51,7 +55,7 @@ KINDS: dict[str, tuple[Callable[[Path], object], str]] = {
     "latin1.py": (_bytes(b"import torch  # \xe4\n"), NOT_UTF8),
     "punycode.py": (_bytes(b"# coding: punycode\nimport torch\n"), "punycode is no encoding for files"),
     "unknown.py": (_bytes(b"# coding: nonsense\n"), "unknown encoding: nonsense"),
-    "caf\udce9.py": (os.mkfifo, "a named pipe, not a file"),
+    "caf\udce9.py": (_pipe, "a named pipe, not a file"),
 }  # fmt: skip
 """How each is made, by its name, and a part of the reason that is given."""
 

@@ -84,10 +84,10 @@ class Configuration:
         base = settings.root or os.getcwd()
         if bounds.holds_folder(base):
             for text in source_roots(settings, base, bounds.holds_folder)[1]:
-                where = os.path.join(settings.root, pyproject.NAME) if settings.root else "settings"
+                where = f"{os.path.join(settings.root, pyproject.NAME)}: " if settings.root else ""
                 name = os.path.relpath(os.path.join(base, text))
                 self.notes[
-                    f'{where}: src: "{text}" leads out of the project and is not followed, but for --src {name}'
+                    f'{where}src: "{text}" leads out of the project and is not followed, but for --src {name}'
                 ] = None
 
 

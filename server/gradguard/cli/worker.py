@@ -72,11 +72,12 @@ class Checker:
         """Check a file. Never raises; what goes wrong is told in `troubles`."""
         try:
             with collecting_rarely():
-                return self._with_unread(self._check(job))
+                checked = self._check(job)
         except Exception as error:
             message = f"internal error {type(error).__name__}: {error}; --verbose shows where"
             trouble = Trouble(job.path, message, lost=True)
-            return Checked(job.path, lost(job.path, error), (trouble,))
+            checked = Checked(job.path, lost(job.path, error), (trouble,))
+        return self._with_unread(checked)
 
     def _check(self, job: Job) -> Checked:
         try:
