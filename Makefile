@@ -17,7 +17,7 @@ NODE := node_modules/.installed
 NVIM := .venvs/nvim/bin/nvim
 JUPYTER := .venvs/jupyter/.installed
 
-.PHONY: help demo test test-python test-client check fix fuzz table table-check bench test-editor screenshots \
+.PHONY: help demo test test-python test-client check fix fuzz hostile table table-check bench test-editor screenshots \
 	docs docs-test new-rule generated clean
 
 help:  ## list the commands
@@ -59,6 +59,11 @@ fuzz: $(DEV)  ## random programs, run by torch, read, fixed and monitored (FUZZ,
 	GRADGUARD_FUZZ=1000 $(PY) -m pytest -q tests/source -k prefix
 	GRADGUARD_FUZZ=20 $(PY) -m pytest -q -s tests/lsp/test_edits.py tests/lsp/test_protocol.py tests/tape/test_reuse.py \
 		tests/source/test_mending.py tests/ide/test_stale.py
+
+# HOSTILE says how many times as much is tried as in `make test`; HOSTILE_SEED=7 tries others.
+hostile: $(DEV)  ## hostile repositories, special files, programs that grow, kills at any moment; in temporary folders, with limits
+	GRADGUARD_HOSTILE=$(or $(HOSTILE),7) GRADGUARD_HOSTILE_SEED=$(or $(HOSTILE_SEED),0) \
+		$(PY) -m pytest -q -n $(WORKERS) tests/hostile
 
 table: $(DEV)  ## generate the table of operations from the installed torch
 	$(PY) -m gradguard.ops.generate

@@ -30,7 +30,7 @@ from gradguard.cli.result import Outcome, Trouble
 from gradguard.findings import Limit, Related, Severity
 from tests.cli.outcomes import SAVED
 from tests.cli.running import RAISES, SERVER
-from tests.hostile import TEXTS, acting, commands, without_colours
+from tests.hostile.alphabet import TEXTS, acting, commands, without_colours
 
 NAMES = TEXTS.filter(lambda name: name and "\0" not in name)
 

@@ -58,6 +58,7 @@ NOT_RUN = {
     "make fix": "it rewrites the checkout; `make check` runs the same tools without writing",
     "make generated": "it rewrites the checkout; `make check` runs the same programs with --check",
     "make fuzz": "minutes of random programs; `make test` has a share of them in tests/fuzz and tests/fixes",
+    "make hostile": "ten minutes; `make test` has a share of it in tests/hostile",
     "make table": "minutes, and it rewrites the table; `make table-check` asks torch about what it wrote",
     "make bench": "minutes of measuring, which have no right or wrong",
     "make screenshots": "it rewrites the pictures; `make test-editor` takes them in the same scenario",

@@ -18,7 +18,7 @@ from gradguard.ide.analysis import Analysis, analyse, analysis, facts
 from gradguard.ide.pages import link
 from gradguard.ide.wording import Wording, inline
 from gradguard.source.text import Source
-from tests.hostile import TEXTS, acting
+from tests.hostile.alphabet import TEXTS, acting
 
 STRINGS = [
     "a`](x) ![p](https://a.example/p.png) `",

@@ -18,14 +18,19 @@ PATIENCE = 120.0
 class Raw:
     """A server process and its two ends. `messages` are the bodies that came back, parsed."""
 
-    def __init__(self, command: Sequence[str] = TOY, log: bool = False) -> None:
+    def __init__(
+        self,
+        command: Sequence[str] = TOY,
+        log: bool = False,
+        **process: Any,
+    ) -> None:
+        """process: in the place of how the process is usually started, as for `Popen`."""
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment(),
-            cwd=str(ROOT),
+            **{"env": environment(), "cwd": str(ROOT), **process},
         )
         self.messages: queue.Queue[dict[str, Any]] = queue.Queue()
         self.kept: list[dict[str, Any]] = []

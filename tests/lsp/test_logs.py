@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gradguard.lsp import logs
-from tests.hostile import acting, commands
+from tests.hostile.alphabet import acting, commands
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.hostile import TEXTS, acting, commands
+from tests.hostile.alphabet import TEXTS, acting, commands
 from tests.oracle.pool import Died, shared_pool
 from tests.runtime.running import RUN
 

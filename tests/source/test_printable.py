@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradguard.source.printable import printable, printable_json, printable_lines, quotable
-from tests.hostile import TEXTS, acting, commands
+from tests.hostile.alphabet import TEXTS, acting, commands
 
 ANY = TEXTS | st.text()
 

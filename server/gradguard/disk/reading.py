@@ -110,7 +110,7 @@ def read_utf8(path: str | os.PathLike[str], limit: int = SETTINGS_BYTES) -> str:
 
 def unreadable(error: OSError) -> Unreadable:
     """The reason of an error of the system, in words."""
-    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+    if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
         return Missing(error.strerror or "no such file")
     if error.errno == errno.ELOOP:
         return Unreadable("symbolic links that lead in a circle")
