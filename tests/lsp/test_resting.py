@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from gradguard.ide.analysis import analyse
-from gradguard.lsp import session
+from gradguard.lsp import session, worker
 from gradguard.lsp.recent import Recent
 from tests.lsp.inside import Inside
 
@@ -84,6 +85,26 @@ async def test_many_documents_take_little_memory(editor: Inside, tmp_path: Path)
     editor.sent.clear()
     gc.collect()
     assert len(gc.get_objects()) - before < 100 * 60
+
+
+async def test_most_collections_look_only_at_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    class Collector:
+        def __getattr__(self, name: str) -> Any:
+            return lambda: done.append(name)
+
+    monkeypatch.setattr(worker, "gc", Collector())
+    monkeypatch.setattr(worker, "IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(worker, "WHOLE", 3)
+    thread = worker.Worker(asyncio.get_running_loop())
+    for count in range(1, 5):
+        thread.submit("job", lambda: None, lambda result: None, lambda error: None)
+        while done.count("freeze") < count:
+            await asyncio.sleep(0.005)
+    thread.stop()
+    usual = ["collect", "freeze"]
+    assert done == [*usual, *usual, "unfreeze", *usual, *usual]
 
 
 async def test_the_longest_unused_goes_first() -> None:

@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 GATE = "torch"
-AWAKE = 1_000_000
+AWAKE = 400_000
 """Characters of the texts whose trees and tapes are kept: there are some 450 objects for a thousand of them."""
 AHEAD = 4
 """Programs to be analysed for another reason than an edit of theirs that are given to the worker at a time."""

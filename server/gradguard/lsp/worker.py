@@ -25,6 +25,8 @@ STALE = 64
 """Entries of replaced jobs that the queue may hold besides as many as there are jobs."""
 IDLE_SECONDS = 1.0
 """How long there must be no job before garbage is collected."""
+WHOLE = 20
+"""Of so many collections one looks at everything, which may take long; the others only at what is new since."""
 
 
 class Urgency(IntEnum):
@@ -54,6 +56,7 @@ class Worker:
         """`collects`: garbage, when idle."""
         self._loop = loop
         self._collects = collects
+        self._collections = 0
         self._jobs: dict[str, _Job] = {}
         self._queue: list[tuple[Urgency, int, str]] = []
         """A heap. Of a job that was replaced or cancelled its entry stays behind and is passed over."""
@@ -121,7 +124,7 @@ class Worker:
             with self._ready:
                 while not self._jobs and not self._stopped:
                     if not self._ready.wait(IDLE_SECONDS if worked and self._collects else None):
-                        gc.collect()
+                        self._collect()
                         worked = False
                 if self._stopped:
                     return
@@ -131,6 +134,13 @@ class Worker:
                 self.tell(job.done, job.work())
             except BaseException as error:  # whatever it is, the next job must run
                 self.tell(job.failed, error)
+
+    def _collect(self) -> None:
+        self._collections += 1
+        if self._collections % WHOLE == 0:
+            gc.unfreeze()
+        gc.collect()
+        gc.freeze()
 
     def _next(self) -> _Job:
         while True:
