@@ -6,10 +6,12 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import NamedTuple
 
 from gradguard.rules.blocks import function_around
 from gradguard.rules.model import Context
 from gradguard.source.blocks import gathered
+from gradguard.source.blocks import kept as remembered
 from gradguard.source.text import Source
 from gradguard.tape import Analysis
 from gradguard.tape.domain import Place
@@ -84,20 +86,37 @@ def differentiated_again(context: Context, place: Place, kept: ast.expr | None) 
         return False
     tree = context.analysis.sources[place.path].tree
     scope = (function_around(tree, place.node) or tree) if isinstance(kept, ast.Name) else tree
-    statements = [part for part in ast.walk(scope) if isinstance(part, ast.stmt)]
-    reached = {ast.unparse(kept)}
-    before = -1
-    while len(reached) > before:
-        before = len(reached)
-        for statement in statements:
-            if any(_reads(value, reached) for value in _values(statement)):
-                reached.update(_bound(statement))
-    return any(
-        isinstance(part, ast.Call)
-        and ast.unparse(part.func).rpartition(".")[2] in _DIFFERENTIATES
-        and _reads(part, reached)
-        for part in ast.walk(scope)
-    )
+    flow = remembered(scope, "_gradguard_flow", _flow)
+    waiting = [ast.unparse(kept)]
+    reached = set(waiting)
+    while waiting:
+        following = flow.bound.get(waiting.pop(), frozenset()) - reached
+        reached |= following
+        waiting += following
+    return not reached.isdisjoint(flow.differentiated)
+
+
+class _Flow(NamedTuple):
+    """Where values go in a scope, by names and attributes as they are spelled."""
+
+    bound: dict[str, frozenset[str]]
+    """What statements bind that read one of these."""
+    differentiated: frozenset[str]
+    """What calls that differentiate read."""
+
+
+def _flow(scope: ast.AST) -> _Flow:
+    bound: dict[str, set[str]] = {}
+    differentiated: set[str] = set()
+    for part in ast.walk(scope):
+        if isinstance(part, ast.stmt):
+            names = frozenset(_bound(part))
+            for value in _values(part) if names else ():
+                for read in _read(value):
+                    bound.setdefault(read, set()).update(names)
+        elif isinstance(part, ast.Call) and ast.unparse(part.func).rpartition(".")[2] in _DIFFERENTIATES:
+            differentiated.update(_read(part))
+    return _Flow({name: frozenset(names) for name, names in bound.items()}, frozenset(differentiated))
 
 
 def keeper(statement: ast.stmt | None) -> ast.expr | None:
@@ -136,18 +155,16 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
                 yield part.id
 
 
-def _reads(node: ast.expr, names: Iterable[str]) -> bool:
-    """Whether an expression looks at one of these, other than for a number or a length."""
+def _read(node: ast.expr) -> Iterator[str]:
+    """The names and attributes that an expression looks at, other than for a number or a length."""
     waiting: list[ast.AST] = [node]
     while waiting:
         part = waiting.pop()
         if isinstance(part, ast.Call) and ast.unparse(part.func).rpartition(".")[2] in _NUMBERS:
             continue
         if isinstance(part, (ast.Name, ast.Attribute)) and isinstance(part.ctx, ast.Load):
-            if ast.unparse(part) in names:
-                return True
+            yield ast.unparse(part)
         waiting.extend(ast.iter_child_nodes(part))
-    return False
 
 
 _NUMBERS = frozenset({"item", "tolist", "detach", "float", "int", "bool", "len", "print"})

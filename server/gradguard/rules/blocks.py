@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gradguard.findings import Applicability, FixPlan, spans_text
 from gradguard.rules.model import Context
-from gradguard.source.blocks import around, by_name, gathered, kept
+from gradguard.source.blocks import above, around, by_name, gathered, kept
 from gradguard.source.loops import alone
 from gradguard.tape.domain import Place
 
@@ -24,16 +24,7 @@ def between(tree: ast.Module, first: ast.AST, second: ast.AST) -> tuple[list[ast
 
 def function_around(tree: ast.Module, node: ast.AST) -> ast.AST | None:
     """The innermost function around a node; None at the top level."""
-    statements = [block[index] for block, index in around(tree, node)]
-    for statement in reversed(statements):
-        for one in reversed(list(ast.walk(statement))):  # inner ones come later in a walk
-            if (
-                isinstance(one, _FUNCTIONS)
-                and one is not node
-                and any(part is node for part in ast.walk(one))
-            ):
-                return one
-    return None
+    return next((one for one in above(tree, node)[1:] if isinstance(one, _FUNCTIONS)), None)
 
 
 def may_be_plain(context: Context, node: ast.expr, place: Place) -> bool:
@@ -46,7 +37,14 @@ def may_be_plain(context: Context, node: ast.expr, place: Place) -> bool:
         bound = kept(scope, "_gradguard_bound", _bound)
     else:
         bound = gathered(tree, "_gradguard_bound", _bound, by_name)
-    return any(_gives_plain(tree, value) for value in bound.get(node.id, ()))
+    # The same for each place that asks: it hangs on the whole tree, which lasts until the next edit.
+    known: dict[int, bool] = kept(tree, "_gradguard_plain", lambda _: {})
+    values = bound.get(node.id)
+    if values is None:
+        return False
+    if id(values) not in known:
+        known[id(values)] = any(_gives_plain(tree, value) for value in values)
+    return known[id(values)]
 
 
 def _bound(scope: ast.AST) -> dict[str, list[ast.expr]]:

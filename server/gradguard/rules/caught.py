@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from gradguard.rules.model import Context
-from gradguard.source.blocks import around, gathered
+from gradguard.source.blocks import above, by_name, gathered, kept
 from gradguard.tape.domain import Place
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -24,15 +24,14 @@ def caught(context: Context, place: Place) -> bool:
         bodies = [*bodies, *gathered(tree, "_gradguard_managed", _managed, _joined)]
     if not bodies:
         return False
-    if any(part is place.node for body in bodies for one in body for part in ast.walk(one)):
+    holding = above(tree, place.node)
+    if not kept(tree, "_gradguard_caught", lambda _: frozenset(chain.from_iterable(bodies))).isdisjoint(
+        holding
+    ):
         return True
-    functions = [
-        one
-        for one in (block[index] for block, index in around(tree, place.node))
-        if isinstance(one, _FUNCTIONS)
-    ]
-    leading = _leading_to(tree, {one.name for one in functions})
-    return bool(leading & _NEVER_NAMED) or any(leading & set(_names(body)) for body in bodies)
+    leading = _leading_to(tree, {one.name for one in holding if isinstance(one, _FUNCTIONS)})
+    named = kept(tree, "_gradguard_guarded", lambda _: frozenset(_names(list(chain.from_iterable(bodies)))))
+    return bool(leading & _NEVER_NAMED) or bool(leading & named)
 
 
 def _joined(found: Iterable[list[list[ast.stmt]]]) -> list[list[ast.stmt]]:
@@ -41,16 +40,23 @@ def _joined(found: Iterable[list[list[ast.stmt]]]) -> list[list[ast.stmt]]:
 
 def _leading_to(tree: ast.Module, names: set[str]) -> set[str]:
     """These functions, and those that name one of them, and so on."""
-    callers = (
-        [(node.name, set(_names(node.body))) for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]
-        if names
-        else []
-    )
-    before = -1
-    while len(names) > before:
-        before = len(names)
-        names |= {name for name, called in callers if called & names}
+    callers = gathered(tree, "_gradguard_callers", _callers, by_name) if names else {}
+    waiting = [*names]
+    while waiting:
+        following = set(callers.get(waiting.pop(), ())) - names
+        names |= following
+        waiting += following
     return names
+
+
+def _callers(statement: ast.stmt) -> dict[str, list[str]]:
+    """The functions in a statement by what they name."""
+    found: dict[str, list[str]] = {}
+    for node in ast.walk(statement):
+        if isinstance(node, _FUNCTIONS):
+            for name in sorted(set(_names(node.body))):
+                found.setdefault(name, []).append(node.name)
+    return found
 
 
 def _names(body: Sequence[ast.stmt]) -> Iterator[str]:

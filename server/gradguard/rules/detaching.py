@@ -36,6 +36,8 @@ def detached(
     the parts of a display alone may be one. fed: names of the values with a graph that are accumulated, empty
     for one without a name.
     """
+    if context.brief:
+        return []
     found = _accumulated(statement, name) if accumulates else _stored(statement, name)
     if len(found) > 1 and fed is not None:
         if "" in fed:
@@ -57,6 +59,8 @@ def detached(
 
 def without_graph(context: Context, event: GraphKept) -> Applicability:
     """Whether the program stays what it is when what a statement keeps has no graph."""
+    if context.brief:
+        return Applicability.UNSAFE
     again = differentiated_again(context, event.place, keeper(event.statement))
     if asks(context) or again or event.trained or event.shared or _identified(context, event):
         return Applicability.UNSAFE

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from gradguard.rules.blocks import function_around
-from gradguard.source.blocks import around, gathered, union
+from gradguard.source.blocks import around, gathered, kept, union
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LATER = (ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Lambda, ast.ClassDef)
@@ -33,7 +33,7 @@ def stays_inside(trees: list[ast.Module], tree: ast.Module, chosen: ast.stmt) ->
     if _puts_away(trees, chosen):
         return False
     scope = chosen if isinstance(chosen, _FUNCTIONS) else function_around(tree, chosen) or tree
-    numbers = _Numbers(scope)
+    numbers = _Numbers(kept(scope, "_gradguard_bindings", _Bindings))
     inside = set(ast.walk(chosen))
     for part in inside:
         if isinstance(part, _LATER) or (isinstance(part, _FUNCTIONS) and part is not chosen):
@@ -48,17 +48,29 @@ def stays_inside(trees: list[ast.Module], tree: ast.Module, chosen: ast.stmt) ->
         return True
     bound = {part.id for part in inside if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
     tensors = {name for name in bound if not numbers.is_number(ast.Name(name, ast.Load()))}
-    reads = _read(scope)
-    written = {part.target for part in ast.walk(scope) if isinstance(part, ast.AugAssign)}
-    return not any(
-        isinstance(part, ast.Name)
-        and part.id in tensors
-        and (isinstance(part.ctx, ast.Load) or part in written)
-        and part not in inside
-        and part not in reads
-        and not _bound_anew(tree, chosen, part)
-        for part in ast.walk(scope)
-    )
+    reads = kept(scope, "_gradguard_read", _read)
+    looks = kept(scope, "_gradguard_looks", _looks)
+    outside = [
+        part
+        for name in sorted(tensors)
+        for part in looks.get(name, ())
+        if part not in inside and part not in reads
+    ]
+    return len(outside) <= MAX_LOOKS and all(_bound_anew(tree, chosen, part) for part in outside)
+
+
+MAX_LOOKS = 50
+"""Names that are read outside, beyond which nobody looks at each of them."""
+
+
+def _looks(scope: ast.AST) -> dict[str, list[ast.Name]]:
+    """Where each name is read, or changed."""
+    changed = {part.target for part in ast.walk(scope) if isinstance(part, ast.AugAssign)}
+    found: dict[str, list[ast.Name]] = {}
+    for part in ast.walk(scope):
+        if isinstance(part, ast.Name) and (isinstance(part.ctx, ast.Load) or part in changed):
+            found.setdefault(part.id, []).append(part)
+    return found
 
 
 def _puts_away(trees: list[ast.Module], chosen: ast.stmt) -> bool:
@@ -145,7 +157,7 @@ def _function_puts(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     """Whether a function puts what may be a tensor where it is found again when the function is over."""
     if any(_CACHES.search(ast.unparse(each).lower()) for each in getattr(function, "decorator_list", ())):
         return True
-    numbers = _Numbers(function)
+    numbers = _Numbers(_Bindings(function))
     for part in ast.walk(function):
         if isinstance(part, (ast.Global, ast.Nonlocal)):
             return True
@@ -193,14 +205,13 @@ def _keeps_numbers(call: ast.Call, numbers: _Numbers) -> bool:
     return all(numbers.is_number(value) for value in (*call.args, *(each.value for each in call.keywords)))
 
 
-class _Numbers:
-    """Which names of a scope hold plain numbers, texts, or containers of them, whatever is bound to them."""
+class _Bindings:
+    """What is bound to the names of a scope, and put into what they name."""
 
     def __init__(self, scope: ast.AST) -> None:
         self.values: dict[str, list[ast.expr | None]] = {}
         self.named: dict[str, list[ast.expr | None]] = {}
         """What each name is bound to as a whole, without what is put into it."""
-        self.known: dict[str, bool] = {}
         for node in ast.walk(scope):
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr)):
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
@@ -250,6 +261,14 @@ class _Numbers:
             self._bind(loop.target.elts[1], None)
         else:
             self._bind(loop.target, None)
+
+
+class _Numbers:
+    """Which names of a scope hold plain numbers, texts, or containers of them, whatever is bound to them."""
+
+    def __init__(self, bindings: _Bindings) -> None:
+        self.values, self.named = bindings.values, bindings.named
+        self.known: dict[str, bool] = {}
 
     def is_number(self, node: ast.expr) -> bool:
         """Whether a value is none that autograd could meet, as far as can be seen."""

@@ -22,7 +22,7 @@ def render(context: Context, event: Event) -> Finding | None:
         f"{quoted(event.text)} makes the host wait for the device {often(event)}{why}",
         severity=WARNING if loud else INFORMATION,
         related=[(event.loop, "in this loop")],
-        fixes=_fixes(context, event) if event.per == "step" else (),
+        fixes=_fixes(context, event) if event.per == "step" and not context.brief else (),
     )
 
 

@@ -34,6 +34,7 @@ class Events:
     def __init__(self, analysis: Analysis) -> None:
         self.stops = False
         """Whether torch may stop the program somewhere."""
+        self._known: dict[tuple[str, ast.AST], bool] = {}
         self._writes: dict[ast.AST, list[SavedTensorMutated | RefusedWrite]] = {}
         for event in analysis.events:
             self.stops |= isinstance(
@@ -41,6 +42,12 @@ class Events:
             )
             if isinstance(event, (SavedTensorMutated, RefusedWrite)):
                 self._writes.setdefault(event.write.place.node, []).append(event)
+
+    def once(self, name: str, node: ast.AST, ask: Callable[[], bool]) -> bool:
+        """The answer to a question about a node, which several findings ask."""
+        if (name, node) not in self._known:
+            self._known[name, node] = ask()
+        return self._known[name, node]
 
     def writes_at(self, place: Place) -> Sequence[SavedTensorMutated | RefusedWrite]:
         """Those about a write at this place; they share one finding."""
@@ -54,6 +61,8 @@ class Context:
     analysis: Analysis
     rule: Rule
     events: Events
+    brief: bool = False
+    """Of many findings of one rule, the later ones have no fixes that take long to be worked out."""
 
     def finding(
         self,

@@ -15,6 +15,7 @@ from gradguard.rules.asking import second_order
 from gradguard.rules.caught import caught
 from gradguard.rules.model import Context
 from gradguard.rules.repair import rewritten, written
+from gradguard.source.blocks import above
 from gradguard.tape.domain import Place
 from gradguard.tape.events import RefusedWrite
 
@@ -26,6 +27,8 @@ _EXPANDING = ("expand", "expand_as", "broadcast_to")
 
 def permitted(context: Context, event: RefusedWrite) -> list[FixPlan]:
     """What makes torch accept the write, or a program without it."""
+    if context.brief:
+        return []
     plans: list[FixPlan] = []
     if event.reason in ("leaf", "view-of-leaf"):
         plans += _under_no_grad(context, event)
@@ -46,7 +49,7 @@ def permitted(context: Context, event: RefusedWrite) -> list[FixPlan]:
 
 def relaxed(context: Context, made: Place | None, applicability: Applicability) -> list[FixPlan]:
     """`torch.no_grad()` for the `torch.inference_mode()` under which a tensor is made."""
-    if made is None or made.path != context.analysis.path:
+    if made is None or made.path != context.analysis.path or context.brief:
         return []
     call = _inference_call(context.analysis.sources[made.path].tree, made.node)
     if call is None:
@@ -58,19 +61,15 @@ def relaxed(context: Context, made: Place | None, applicability: Applicability) 
 
 def _inference_call(tree: ast.Module, made: ast.AST) -> ast.Call | None:
     """The innermost `inference_mode()` of a `with` or a decorator around a node."""
-    found: ast.Call | None = None
-    at: list[ast.AST] = [tree]
-    while at:
-        node = at.pop()
+    for node in above(tree, made):
         if isinstance(node, (ast.With, ast.AsyncWith)):
             heads = [item.context_expr for item in node.items]
         else:
             heads = list(getattr(node, "decorator_list", ()))
-        for head in heads:
+        for head in reversed(heads):
             if isinstance(head, ast.Call) and ast.unparse(head.func).rpartition(".")[2] == "inference_mode":
-                found = head
-        at = [child for child in ast.iter_child_nodes(node) if any(one is made for one in ast.walk(child))]
-    return found
+                return head
+    return None
 
 
 def _under_no_grad(context: Context, event: RefusedWrite) -> list[FixPlan]:

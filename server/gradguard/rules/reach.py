@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import partial
 
 from gradguard.findings import Applicability, FixPlan
 from gradguard.rules.asking import asks, caches_weights, pads
 from gradguard.rules.blocks import settled
 from gradguard.rules.inference import stays_inside
 from gradguard.rules.model import Context
+from gradguard.source.blocks import above, kept
 from gradguard.tape.domain import Place
 from gradguard.tape.events import UnusedGraph
 
@@ -24,11 +26,13 @@ INFERENCE = "Run it under `torch.inference_mode()`"
 
 def without_grad(context: Context, event: UnusedGraph) -> list[FixPlan]:
     """A function that only evaluates is decorated; else the loop around the call is wrapped; else its statement."""
+    if context.brief:
+        return []
     place = event.place
     around = _around(context.analysis.sources[place.path].tree, place.node)
     if event.why == "target":
         around = around[-1:]
-    quiet = [node for node in around if not _needed(context, node) and not _written_later(context, node)]
+    quiet = [node for node in around if context.events.once("quiet", node, partial(_quiet, context, node))]
     sure = event.why != "target" and not event.shared
     sure = sure and not (asks(context) or pads(context) or caches_weights(context))
     safe = settled(context, Applicability.SAFE if sure else Applicability.UNSAFE)
@@ -45,7 +49,8 @@ def without_grad(context: Context, event: UnusedGraph) -> list[FixPlan]:
         return []
     # A single statement of a loop that trains is too close to what is trained to be changed unasked.
     trains = not loops and any(
-        isinstance(node, (ast.For, ast.While)) and _differentiates(node) for node in within
+        isinstance(node, (ast.For, ast.While)) and kept(node, "_gradguard_differentiated", _differentiates)
+        for node in within
     )
     sure = chosen in quiet and not trains
     safe = safe if sure else Applicability.UNSAFE
@@ -58,29 +63,19 @@ def _without_versions(
 ) -> list[FixPlan]:
     """`torch.inference_mode()`, which also saves the counting of writes, where no tensor gets out of it."""
     trees = [source.tree for source in context.analysis.sources.values()]
-    if not stays_inside(trees, context.analysis.sources[place.path].tree, chosen):
+    tree = context.analysis.sources[place.path].tree
+    if not context.events.once("inside", chosen, partial(stays_inside, trees, tree, chosen)):
         return []
     return context.plan("inference-mode", INFERENCE, applicability, chosen, place)
 
 
 def _around(tree: ast.Module, node: ast.AST) -> list[ast.stmt]:
     """Statements that hold a node, from the outermost to the innermost."""
-    found: list[ast.stmt] = []
-    here: ast.AST | None = tree
-    while here is not None:
-        if isinstance(here, ast.stmt):
-            found.append(here)
-        here = next(
-            (
-                child
-                for child in ast.iter_child_nodes(here)
-                if child is not node and any(part is node for part in ast.walk(child))
-            ),
-            node
-            if isinstance(node, ast.stmt) and here is not node and node in ast.iter_child_nodes(here)
-            else None,
-        )
-    return found
+    return [one for one in reversed(above(tree, node)) if isinstance(one, ast.stmt)]
+
+
+def _quiet(context: Context, node: ast.stmt) -> bool:
+    return not _needed(context, node) and not _written_later(context, node)
 
 
 def _written_later(context: Context, around: ast.stmt) -> bool:
@@ -88,16 +83,20 @@ def _written_later(context: Context, around: ast.stmt) -> bool:
     inside = set(ast.walk(around))
     bound = {part.id for part in inside if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
     return any(
-        isinstance(part, ast.Name) and part.id in bound
+        node not in inside and not bound.isdisjoint(kept(node, "_gradguard_named", _named))
         for node in context.analysis.sharing
-        if node not in inside
-        for part in ast.walk(node)
     )
+
+
+def _named(node: ast.AST) -> frozenset[str]:
+    return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
 
 
 def _needed(context: Context, around: ast.stmt) -> bool:
     """Whether a backward goes through anything recorded there, or the statement differentiates itself."""
-    return _differentiates(around) or any(part in context.analysis.needed for part in ast.walk(around))
+    return kept(around, "_gradguard_differentiated", _differentiates) or any(
+        part in context.analysis.needed for part in ast.walk(around)
+    )
 
 
 def _differentiates(around: ast.stmt) -> bool:

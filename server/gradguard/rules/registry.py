@@ -37,14 +37,17 @@ def _by_event() -> dict[type, list[Rule]]:
 def findings(analysis: Analysis, faults: list[Limit] | None = None) -> list[Finding]:
     """What the rules make of an analysis, in no particular order. Raises SharingNotNoted.
 
-    faults: where to tell a fault in a rule, which costs one finding; without it the fault is raised.
+    faults: where to tell a fault in a rule, which costs one finding, and that fixes were left out; without it the
+    fault is raised.
     """
     made: list[Finding] = []
     events = Events(analysis)
+    told: dict[str, int] = {}
     for event in analysis.events:
         for rule in _by_event().get(type(event), ()):
+            brief = told.get(rule.code, 0) >= WITH_FIXES
             try:
-                finding = rule.render(Context(analysis, rule, events), event)
+                finding = rule.render(Context(analysis, rule, events, brief), event)
             except SharingNotNoted:
                 raise
             except Exception as error:
@@ -54,7 +57,15 @@ def findings(analysis: Analysis, faults: list[Limit] | None = None) -> list[Find
                 continue
             if finding is not None:
                 made.append(finding)
+                told[rule.code] = told.get(rule.code, 0) + 1
+    if faults is not None and any(count > WITH_FIXES for count in told.values()):
+        faults.append(Limit(analysis.path, Span(1, 1, 1, 1), BRIEF))
     return _one_a_line(made)
+
+
+WITH_FIXES = 100
+"""Findings of one rule in one file whose fixes are worked out: each may look through the whole file."""
+BRIEF = f"read in part: of the findings of one rule only the first {WITH_FIXES} have fixes"
 
 
 def _fault(analysis: Analysis, rule: Rule, event: Event, error: Exception) -> Limit:

@@ -45,6 +45,8 @@ _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
 
 def ways_out(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
     """Fixes for a write to a saved tensor, the ones that keep its numbers first."""
+    if context.brief:
+        return []
     plans = [*rewritten(context, event.write), *saved_cloned(context, event)]
     if event.write.statement is not None:
         plans += after(
@@ -159,6 +161,8 @@ def _says_it_writes(call: ast.Call) -> bool:
 
 def copied(context: Context, write: WriteFact) -> list[FixPlan]:
     """`.copy()` where a written NumPy array is taken from its tensor by name."""
+    if context.brief:
+        return []
     tree = context.analysis.sources[write.place.path].tree
     around = function_around(tree, write.place.node) or tree
     name = root_name(write.text)

@@ -73,10 +73,48 @@ def touching(block: Block, first: int, last: int) -> range:
     return range(bisect_left(block, first, key=last_line), bisect_right(block, last, key=first_line))
 
 
+def above(tree: ast.Module, node: ast.AST) -> list[ast.AST]:
+    """A node, what it is a part of, and so on up to its statement at the top level; empty where it stands elsewhere."""
+    line = getattr(node, "lineno", 0)
+    for index in touching(tree.body, line, line):
+        statement = tree.body[index]
+        parents = kept(statement, "_gradguard_parents", _parents)
+        if node is statement or node in parents:
+            found = [node]
+            while found[-1] is not statement:
+                found.append(parents[found[-1]])
+            return found
+    return []
+
+
+def _parents(statement: ast.stmt) -> dict[ast.AST, ast.AST]:
+    """What each node in a statement is a part of; those that say nothing but `+` or `Load` stand in many places."""
+    found: dict[ast.AST, ast.AST] = {}
+    waiting: list[ast.AST] = [statement]
+    while waiting:
+        node = waiting.pop()
+        for child in ast.iter_child_nodes(node):
+            if child._fields or isinstance(child, ast.stmt):
+                found[child] = node
+                waiting.append(child)
+    return found
+
+
 def around(tree: ast.Module, node: ast.AST) -> list[tuple[Block, int]]:
     """Each block that holds a node, from the outside in, with the index of the statement it is in or is."""
-    line = getattr(node, "lineno", 0)
-    return way_down(tree, line, line, lambda statement: any(part is node for part in ast.walk(statement)))
+    found: list[tuple[Block, int]] = []
+    outer: ast.AST = tree
+    for statement in reversed(above(tree, node)):
+        if isinstance(statement, ast.stmt):
+            line = first_line(statement)
+            found += [
+                (block, index)
+                for block in blocks(outer)
+                for index in touching(block, line, line)
+                if block[index] is statement
+            ]
+            outer = statement
+    return found
 
 
 def way_down(

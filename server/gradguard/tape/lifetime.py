@@ -491,10 +491,18 @@ def _unused(run: Run, lent: lending.Lent) -> None:
 
 def _trains(loop: Loop) -> bool:
     """Whether a loop differentiates something, on this path or, as its text says, on one that goes on where this one left."""
-    return loop.trains or any(
-        isinstance(node, ast.Attribute) and node.attr in ("backward", "manual_backward")
-        for node in ast.walk(loop.place.node)
-    )
+    return loop.trains or _differentiates(loop.place.node)
+
+
+def _differentiates(loop: ast.AST) -> bool:
+    known: bool | None = getattr(loop, "_gradguard_trains", None)
+    if known is None:
+        known = any(
+            isinstance(node, ast.Attribute) and node.attr in ("backward", "manual_backward")
+            for node in ast.walk(loop)
+        )
+        loop._gradguard_trains = known  # type: ignore[attr-defined]
+    return known
 
 
 class _Foreign:
