@@ -115,10 +115,10 @@ def test_a_fault_before_anything_is_run_costs_the_file(monkeypatch: pytest.Monke
 
 def test_faults_are_limits_like_any_other_but_for_their_traceback() -> None:
     limit = Limit("a.py", Span(1, 1, 1, 1), "too long")
-    report = Report(limits=(limit,)).with_faults([limit, Limit("a.py", Span(2, 1, 2, 1), "m", "Traceback")])
+    report = Report(limits=(limit,)).with_limits([limit, Limit("a.py", Span(2, 1, 2, 1), "m", "Traceback")])
     assert [each.plain()["internal_error"] for each in report.limits] == [False, True]
     assert report.crash == "Traceback"
-    assert Report().with_faults([]) == Report()
+    assert Report().with_limits([]) == Report()
 
 
 def test_a_fault_in_one_function_lets_the_others_be_fixed(

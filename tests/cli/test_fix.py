@@ -105,7 +105,7 @@ def test_what_a_fault_hides_is_not_repaired(rewrite: Callable[[Rewrite], None]) 
         def source_checked(self, job: Job, source: Source) -> Report:
             report = super().source_checked(job, source)
             fault = Limit(job.path, Span(1, 1, 1, 1), "internal error", "Traceback")
-            return Report().with_faults([fault]) if "good" in source.text else report
+            return Report().with_limits([fault]) if "good" in source.text else report
 
     rewrite(lambda line: "good()")
     job = Job("/x/a.py", Settings(), data=b"bad()\n")

@@ -54,9 +54,9 @@ class Report:
         """What was not analysed to the end because of a fault in gradguard itself."""
         return tuple(limit for limit in self.limits if limit.fault)
 
-    def with_faults(self, faults: Iterable[Limit]) -> Report:
-        """The same with further ones, met by what was done with the report."""
-        more = tuple(faults)
+    def with_limits(self, limits: Iterable[Limit]) -> Report:
+        """The same with further limits; the tracebacks of faults among them go to the log."""
+        more = tuple(limits)
         crash = "\n".join(filter(None, (self.crash, *(limit.fault for limit in more))))
         return replace(self, limits=tuple(dict.fromkeys((*self.limits, *more))), crash=crash)
 
@@ -87,7 +87,7 @@ def run(
 
 def lost(path: str, error: BaseException) -> Report:
     """The report where a fault cost the whole file."""
-    return Report(lost=True).with_faults([_fault(path, error)])
+    return Report(lost=True).with_limits([_fault(path, error)])
 
 
 def _engine(
@@ -148,7 +148,7 @@ def _run(
         for span in sorted(silencer.needed)
     )
     report = Report(ordered(kept), tuple(unread), ordered(away), needed=needed, lost=not whole)
-    return report.with_faults(stopped)
+    return report.with_limits(stopped)
 
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:

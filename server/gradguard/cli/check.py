@@ -203,7 +203,7 @@ class _Fixing:
                 self.count += fixed.count
                 known = {limit.message for limit in checked.report.faults}
                 new = (limit for limit in fixed.report.faults if limit.message not in known)
-                return replace(checked, report=checked.report.with_faults(new))
+                return replace(checked, report=checked.report.with_limits(new))
             if from_stdin:
                 sys.stdout.buffer.write(fixed.before.encode(fixed.after))
             elif fixed.count and not (job.named or self._asked_for.holds(job.path)):

@@ -20,11 +20,19 @@ def fingerprints(
     findings: Sequence[Finding], line_of: LineOf, named: Callable[[str], str] = lambda path: path
 ) -> list[str]:
     """One mark for each finding, all different. `named` gives the name by which a file is known."""
-    seen: Counter[tuple[str, str, str]] = Counter()
+    seen: Counter[bytes] = Counter()
+    begun: dict[tuple[str, str, int], hashlib.blake2b] = {}
     marks = []
     for finding in findings:
-        key = (named(finding.path), finding.code, " ".join(line_of(finding.path, finding.span.line).split()))
-        text = "\0".join((*key, str(seen[key])))
-        seen[key] += 1
-        marks.append(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest())
+        place = finding.path, finding.code, finding.span.line
+        if place not in begun:
+            # A line may be very long, and have very many findings.
+            text = " ".join(line_of(finding.path, finding.span.line).split())
+            key = "\0".join((named(finding.path), finding.code, text, ""))
+            begun[place] = hashlib.blake2b(key.encode(errors="surrogatepass"), digest_size=16)
+        mark = begun[place].copy()
+        alike = mark.digest()
+        mark.update(str(seen[alike]).encode())
+        seen[alike] += 1
+        marks.append(mark.hexdigest())
     return marks

@@ -21,8 +21,8 @@ from gradguard.cli.cache import Cache, digest
 from gradguard.cli.result import Trouble, Unread
 from gradguard.disk.links import Bounds
 from gradguard.disk.reading import Missing, Unreadable, decode, read_bytes, read_file
-from gradguard.findings import Finding, Limit
-from gradguard.ide.fixall import Edits, edits_of
+from gradguard.findings import Finding
+from gradguard.ide.fixall import Edits, Writer
 from gradguard.source.decode import Decoded
 from gradguard.source.text import Source
 
@@ -167,12 +167,12 @@ class Checker:
         workspace = self._workspace(job.settings)
         own = Source(job.path, text.text)
         edits = []
-        faults: list[Limit] = []
+        writer = Writer()
         for finding in findings:
             source = own if finding.path == job.path else workspace.source(finding.path)
-            known = tuple(edits_of(plan, source, faults) if source else None for plan in finding.fixes)
+            known = tuple(writer.edits(plan, source) if source else None for plan in finding.fixes)
             edits.append((finding, known))
-        return replace(checked, report=checked.report.with_faults(faults), edits=tuple(edits))
+        return replace(checked, report=checked.report.with_limits(writer.limits), edits=tuple(edits))
 
     # The cache
 

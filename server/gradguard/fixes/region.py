@@ -7,8 +7,9 @@ are. Positions are those of the file.
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TypeGuard, TypeVar, cast
 
 import libcst as cst
@@ -17,7 +18,7 @@ from libcst.metadata import CodeRange, MetadataWrapper, ParentNodeProvider, Posi
 from gradguard.findings import Span
 from gradguard.fixes.edit import Edit, changes
 from gradguard.fixes.edit import lines as lines_of
-from gradguard.source.blocks import blocks, first_line, last_line, touching
+from gradguard.fixes.extent import extent
 from gradguard.source.lines import LineIndex
 from gradguard.source.scan import string_lines
 from gradguard.source.text import BOM, Source
@@ -49,29 +50,23 @@ class Region:
         newline = "\n" if self._returns else source.lines.line_end
         indented = text[:1] in " \t"
         self._head = f"if 1:{newline}" if indented else ""
-        config = cst.PartialParserConfig(default_newline=newline, default_indent=self.indent)
-        module = cst.parse_module(self._head + text, config=config)
-        if module.code != self._head + text:
-            raise ValueError("not given back as it was")
-        wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
-        self.module = wrapper.module
-        resolved = wrapper.resolve_many([PositionProvider, ParentNodeProvider])
-        self._positions = cast("dict[cst.CSTNode, CodeRange]", resolved[PositionProvider])
-        self._parents = cast("dict[cst.CSTNode, cst.CSTNode]", resolved[ParentNodeProvider])
+        self._tree = _parsed(self._head + text, newline, self.indent)
+        self.module = self._tree.module
+        self._shift = 1 + bool(self._head) - first
         self._changes: dict[cst.CSTNode, list[Change]] = {}
-        self._by_span: dict[Span, list[cst.CSTNode]] = {}
-        for node, where in self._positions.items():
-            shift = 1 + bool(self._head) - first
-            span = Span(
-                where.start.line - shift,
-                self._column(where.start.line - shift, where.start.column),
-                where.end.line - shift,
-                self._column(where.end.line - shift, where.end.column),
-            )
-            self._by_span.setdefault(span, []).append(node)
 
-    def _column(self, line: int, column: int) -> int:
-        return column + 1 + self._feeds.get(line, 0) + (len(self._bom) if line == 1 else 0)
+    def _place(self, span: Span) -> Place:
+        """A stretch of the file as the tree counts lines and columns."""
+        return (
+            span.line + self._shift,
+            span.column - self._ahead(span.line),
+            span.end_line + self._shift,
+            span.end_column - self._ahead(span.end_line),
+        )
+
+    def _ahead(self, line: int) -> int:
+        """What is to be added to a column of the tree."""
+        return 1 + self._feeds.get(line, 0) + (len(self._bom) if line == 1 else 0)
 
     def _without_feeds(self, text: str) -> str:
         """The text without form feeds at the start of lines, which libcst would lose; `_feeds` counts them."""
@@ -100,15 +95,17 @@ class Region:
 
     def find(self, span: Span, kind: Callable[..., Node]) -> Node | None:
         """The outermost node of a kind that takes up exactly this stretch."""
-        return next((node for node in self._by_span.get(span, ()) if _is(node, kind)), None)
+        return next((node for node in self._tree.at.get(self._place(span), ()) if _is(node, kind)), None)
 
     def span(self, node: cst.CSTNode) -> Span:
         """Where a node of the original tree stands in the file."""
-        return next(span for span, nodes in self._by_span.items() if node in nodes)
+        where = self._tree.places[node]
+        line, end_line = where[0] - self._shift, where[2] - self._shift
+        return Span(line, where[1] + self._ahead(line), end_line, where[3] + self._ahead(end_line))
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
         """The node around."""
-        return self._parents.get(node)
+        return self._tree.parents.get(node)
 
     def around(self, node: cst.CSTNode, kind: Callable[..., Node]) -> Node | None:
         """The nearest node of a kind around, or the node itself."""
@@ -170,7 +167,7 @@ class Region:
 
     def edits(self) -> tuple[Edit, ...] | None:
         """What the noted changes do to the file; None where they do nothing."""
-        changed = self.module.visit(_Changer(self._changes))
+        changed = self.module.visit(_Changer(self._changes, self._tree.parents))
         assert isinstance(changed, cst.Module)
         code = changed.code
         if not code.startswith(self._head):
@@ -193,8 +190,21 @@ def _is(node: cst.CSTNode, kind: Callable[..., Node]) -> TypeGuard[Node]:
 
 
 class _Changer(cst.CSTTransformer):
-    def __init__(self, changes: dict[cst.CSTNode, list[Change]]) -> None:
+    def __init__(
+        self, changes: dict[cst.CSTNode, list[Change]], parents: Mapping[cst.CSTNode, cst.CSTNode]
+    ) -> None:
+        super().__init__()
         self.changes = changes
+        self._led_to: set[cst.CSTNode] = set()
+        for node in changes:
+            at = parents.get(node)
+            while at is not None and at not in self._led_to:
+                self._led_to.add(at)
+                at = parents.get(at)
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        """Only what leads to a change is looked through."""
+        return node in self._led_to
 
     def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
         made: object = super().on_leave(original_node, updated_node)
@@ -210,53 +220,42 @@ class _Changer(cst.CSTTransformer):
         return made  # type: ignore[return-value]
 
 
+Place = tuple[int, int, int, int]
+"""First line and column of a node, and those behind it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tree:
+    """A text as a tree. Nobody changes it, so that all fixes of a place share it."""
+
+    module: cst.Module
+    places: Mapping[cst.CSTNode, Place]
+    parents: Mapping[cst.CSTNode, cst.CSTNode]
+    at: Mapping[Place, list[cst.CSTNode]]
+
+
+@functools.lru_cache(maxsize=4)
+def _parsed(text: str, newline: str, indent: str) -> _Tree:
+    """Raises as `Region` does."""
+    config = cst.PartialParserConfig(default_newline=newline, default_indent=indent)
+    module = cst.parse_module(text, config=config)
+    if module.code != text:
+        raise ValueError("not given back as it was")
+    wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
+    resolved = wrapper.resolve_many([PositionProvider, ParentNodeProvider])
+    positions = cast("Mapping[cst.CSTNode, CodeRange]", resolved[PositionProvider])
+    places = {
+        node: (where.start.line, where.start.column, where.end.line, where.end.column)
+        for node, where in positions.items()
+    }
+    at: dict[Place, list[cst.CSTNode]] = {}
+    for node, place in places.items():
+        at.setdefault(place, []).append(node)
+    parents = cast("Mapping[cst.CSTNode, cst.CSTNode]", resolved[ParentNodeProvider])
+    return _Tree(wrapper.module, places, parents, at)
+
+
 def _small(text: str) -> Small:
     line = cst.parse_statement(text)
     assert isinstance(line, cst.SimpleStatementLine)
     return line.body[0]
-
-
-def extent(source: Source, spans: list[Span], *, whole: bool = False) -> tuple[int, int] | None:
-    """First and last line of the smallest run of whole lines, of one block, that holds all spans."""
-    if not spans or any(source.is_broken(line) for span in spans for line in (span.line, span.end_line)):
-        return None
-    first, last = min(span.line for span in spans), max(span.end_line for span in spans)
-    best: tuple[int, int] | None = None
-    block: list[ast.stmt] = source.tree.body
-    while block:
-        inside = [block[index] for index in touching(block, first, last)]
-        if not inside:
-            break
-        run = first_line(inside[0]), last_line(inside[-1])
-        if _covers(run, first, last) and _alone(source, block, inside, run):
-            best = run
-        if len(inside) > 1:
-            break
-        if whole and best is not None and isinstance(inside[0], (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return best
-        block = next((body for body in blocks(inside[0]) if _holds(body, first, last)), [])
-    if whole:
-        top = [source.tree.body[index] for index in touching(source.tree.body, first, last)]
-        if top and not any(
-            isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) for one in top
-        ):
-            body = source.tree.body
-            return (first_line(body[0]), last_line(body[-1]))
-    return best
-
-
-def _covers(run: tuple[int, int], first: int, last: int) -> bool:
-    return run[0] <= first and last <= run[1]
-
-
-def _holds(body: list[ast.stmt], first: int, last: int) -> bool:
-    return first_line(body[0]) <= first and last <= last_line(body[-1])
-
-
-def _alone(source: Source, block: list[ast.stmt], inside: list[ast.stmt], run: tuple[int, int]) -> bool:
-    """Whether the lines belong to these statements of the block only: no suite on the line of its head."""
-    start = source.line(inside[0].lineno)
-    lead = start[: source.column(inside[0].lineno, inside[0].col_offset) - 1]
-    if isinstance(inside[0], (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        lead = lead[: len(lead) - len(lead.lstrip())]
-    return not lead.strip(" \t\f" + BOM)

@@ -103,6 +103,6 @@ def analysis(
         outcome = Outcome(api.lost(source.path, error))
     every = shown(outcome.report.findings, source, workspace)
     found = tuple(each for each in every if settings.all or each.certainty is not Certainty.POSSIBLE)
-    rest = tuple(each for each in every if each not in found)
+    rest = () if settings.all else tuple(each for each in every if each.certainty is Certainty.POSSIBLE)
     away = elsewhere(outcome.report.elsewhere, source, workspace)
     return Analysis(source, settings, outcome, found, rest, away)

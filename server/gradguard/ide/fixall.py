@@ -7,8 +7,11 @@ are left and the text still parses; a program that does not parse is not fixed.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TypeVar
 
 from gradguard.check.api import Report
 from gradguard.findings import Applicability, FixPlan, Limit, Span, internal_error, traceback_of
@@ -16,7 +19,10 @@ from gradguard.source.lines import LineIndex
 from gradguard.source.text import Source
 
 ROUNDS = 10
+TRIES = 64
+"""Choices of fixes that are tried in a round."""
 
+T = TypeVar("T")
 Check = Callable[[Source], Report]
 Edits = tuple[tuple[Span, str], ...]
 """Replacements in one text."""
@@ -72,14 +78,14 @@ def fixed(
     """
     allowed = {Applicability.SAFE, Applicability.UNSAFE} if unsafe else {Applicability.SAFE}
     done = Fixed(source, report, cell or Cell())
-    faults: list[Limit] = []
+    writer = Writer()
     while done.rounds < ROUNDS:
-        faults.clear()
-        after = _round(done, check, allowed, faults)
+        writer = Writer()
+        after = _round(done, check, allowed, writer)
         if after is None:
             break
         done = after
-    return replace(done, report=done.report.with_faults(faults)) if faults else done
+    return replace(done, report=done.report.with_limits(writer.limits)) if writer.limits else done
 
 
 def fixable(report: Report, lines: range) -> bool:
@@ -121,13 +127,36 @@ def edits_of(plan: FixPlan, source: Source, faults: list[Limit] | None = None) -
     return tuple((edit.span, edit.replacement) for edit in edits) if edits else None
 
 
-def _round(done: Fixed, check: Check, allowed: set[Applicability], faults: list[Limit]) -> Fixed | None:
-    """All fixes that can be made together; where that does not help, the first that does alone."""
+MOST_TEXT = 2_000_000
+"""Characters of a file that are read again and again for its fixes: several thousand of them, unless its lines are very long."""
+
+
+class Writer:
+    """Writes the fixes of a file, up to a bound; what is not written is told in `limits`."""
+
+    def __init__(self) -> None:
+        self.limits: list[Limit] = []
+        self._left = MOST_TEXT
+
+    def edits(self, plan: FixPlan, source: Source) -> Edits | None:
+        """As `edits_of`; None also where all fixes together take too long."""
+        from gradguard.fixes.extent import cost
+
+        if self._left > 0:
+            self._left -= cost(plan, source)
+            if self._left <= 0:
+                message = "fixes are written in part: there are too many, or they are in lines too long"
+                self.limits.append(Limit(source.path, Span(1, 1, 1, 1), message))
+        return edits_of(plan, source, self.limits) if self._left > 0 else None
+
+
+def _round(done: Fixed, check: Check, allowed: set[Applicability], writer: Writer) -> Fixed | None:
+    """All fixes that can be made together; where that does not help, the half of them that does, and so on."""
     source, cell = done.source, done.cell
-    groups = [] if source.errors else list(_groups(source, done.report, allowed, cell.lines(source), faults))
-    for chosen in (groups, *([group] for group in groups if len(groups) > 1)):
+    groups = [] if source.errors else list(_groups(source, done.report, allowed, cell.lines(source), writer))
+    for chosen in islice(_choices(groups), TRIES):
         text = _applied(source, [edit for _, group in chosen for edit in group])
-        if not chosen or text == source.text or not _parses(text):
+        if text == source.text or not _parses(text):
             continue
         grown = cell.grown(LineIndex(text).count - source.lines.count)
         changed = Source(source.path, text, breaks=grown.starts[1:])
@@ -140,25 +169,52 @@ def _round(done: Fixed, check: Check, allowed: set[Applicability], faults: list[
     return None
 
 
+def _choices(groups: list[T]) -> Iterator[list[T]]:
+    """All, then each half, then each quarter, down to each alone."""
+    parts = [groups] if groups else []
+    while parts:
+        yield from parts
+        halves = [(part[: (len(part) + 1) // 2], part[(len(part) + 1) // 2 :]) for part in parts if part[1:]]
+        parts = [half for pair in halves for half in pair]
+
+
 def _groups(
-    source: Source, report: Report, allowed: set[Applicability], lines: range, faults: list[Limit]
+    source: Source, report: Report, allowed: set[Applicability], lines: range, writer: Writer
 ) -> Iterator[tuple[str, Edits]]:
     """Kind and edits of the first allowed fix of each finding, without those that touch earlier ones."""
-    taken: list[Span] = []
+    taken = _Taken()
     for finding in report.findings:
         if finding.span.line not in lines:
             continue
         for plan in finding.fixes:
             if plan.applicability not in allowed:
                 continue
-            group = edits_of(plan, source, faults)
+            group = writer.edits(plan, source)
             if not group or not all(_within(span, lines) for span, _ in group):
                 continue
-            if any(_touch(span, other) for span, _ in group for other in taken):
+            if any(taken.touches(span) for span, _ in group):
                 break
-            taken.extend(span for span, _ in group)
+            taken.add(span for span, _ in group)
             yield plan.kind, group
             break
+
+
+class _Taken:
+    """Stretches of a text of which no two touch, but that several edits may insert at one place."""
+
+    def __init__(self) -> None:
+        self._spans: list[Span] = []
+
+    def touches(self, span: Span) -> bool:
+        """Whether one of them touches this one."""
+        at = bisect_left(self._spans, span)
+        return any(_touch(span, other) for other in self._spans[max(at - 1, 0) : at + 2])
+
+    def add(self, spans: Iterable[Span]) -> None:
+        """Take these, too; they may touch each other."""
+        for span in spans:
+            if span not in self._spans[bisect_left(self._spans, span) :][:1]:
+                insort(self._spans, span)
 
 
 def _within(span: Span, lines: range) -> bool:
@@ -170,14 +226,14 @@ def _applied(source: Source, edits: Edits | list[tuple[Span, str]]) -> str:
 
     They do not overlap; what several insert at one place comes in their order.
     """
-    text = source.text
-    once = sorted(dict.fromkeys(edits), key=lambda each: each[0])
-    for span, replacement in reversed(once):
+    line_end = source.lines.line_end
+    parts: list[str] = []
+    at = 0
+    for span, replacement in sorted(dict.fromkeys(edits), key=lambda each: each[0]):
         start = source.lines.offset(span.line, span.column)
-        end = source.lines.offset(span.end_line, span.end_column)
-        new = replacement.replace("\r\n", "\n").replace("\n", source.lines.line_end)
-        text = text[:start] + new + text[end:]
-    return text
+        parts += source.text[at:start], replacement.replace("\r\n", "\n").replace("\n", line_end)
+        at = source.lines.offset(span.end_line, span.end_column)
+    return "".join((*parts, source.text[at:]))
 
 
 def _touch(one: Span, other: Span) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcContentModified
 
-from gradguard.findings import Applicability, FixPlan, Limit, Span
+from gradguard.findings import Applicability, Finding, FixPlan, Limit, Span
 from gradguard.ide import actions as ide
 from gradguard.ide.actions import Offer, What
 from gradguard.lsp.snapshot import Snapshot
@@ -51,11 +51,12 @@ async def actions(
         everything = ide.fix_all(analysis, snapshot.cell(uri), server.wording)
         found += [everything] if everything else []
     out = []
+    shown = _Shown(server, snapshot, uri)
     for offer in found:
         kind = _KIND_OF[offer.what]
         if only and not _asked(kind, only):
             continue
-        action = await _action(server, program, snapshot, analysis, offer, kind, uri)
+        action = await _action(server, program, snapshot, analysis, offer, kind, uri, shown)
         if action is not None:
             out.append(action)
     return out
@@ -90,19 +91,14 @@ async def _action(
     offer: Offer,
     kind: str,
     uri: str,
+    shown: _Shown,
 ) -> lsp.CodeAction | None:
     client = server.session.client
     action = lsp.CodeAction(title=offer.title, kind=kind)
     if client.preferred and offer.preferred:
         action.is_preferred = True
-    settles = [
-        item
-        for shown in [server.publisher.shown(uri)]
-        if shown is not None and offer.what is not What.FIX_ALL
-        for item in shown.items
-        if any(_same(item, finding, snapshot, server) for finding in offer.about)
-    ]
-    action.diagnostics = settles or None
+    about = offer.about if offer.what is not What.FIX_ALL else ()
+    action.diagnostics = [item for finding in about for item in shown.of(finding)] or None
     if client.lazy_edits:
         action.data = {"uri": uri, "stamp": snapshot.stamp, "what": offer.what.value, "key": _key(offer)}
         return action
@@ -178,9 +174,24 @@ def _key(offer: Offer) -> list[Any]:
     return [finding.code, span.line, span.column, span.end_line, span.end_column, offer.title]
 
 
-def _same(item: lsp.Diagnostic, finding: Any, snapshot: Snapshot, server: Server) -> bool:
-    where = snapshot.location(finding.span, server.session.encoding)
-    return where is not None and item.code == finding.code and item.range == where.range
+class _Shown:
+    """The diagnostics of a document, by what they are about."""
+
+    def __init__(self, server: Server, snapshot: Snapshot, uri: str) -> None:
+        self._snapshot, self._encoding = snapshot, server.session.encoding
+        self._items: dict[tuple[object, ...], list[lsp.Diagnostic]] = {}
+        shown = server.publisher.shown(uri)
+        for item in shown.items if shown is not None else ():
+            self._items.setdefault((item.code, *_place(item.range)), []).append(item)
+
+    def of(self, finding: Finding) -> list[lsp.Diagnostic]:
+        """Those that show a finding."""
+        where = self._snapshot.location(finding.span, self._encoding)
+        return self._items.get((finding.code, *_place(where.range)), []) if where is not None else []
+
+
+def _place(where: lsp.Range) -> tuple[int, int, int, int]:
+    return where.start.line, where.start.character, where.end.line, where.end.character
 
 
 _PLAIN = (lsp.CodeActionKind.QuickFix.value, lsp.CodeActionKind.RefactorRewrite.value)

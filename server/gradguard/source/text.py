@@ -162,7 +162,9 @@ class Source:
 
     def is_broken(self, line: int) -> bool:
         """Whether this line belongs to a piece that does not parse."""
-        return any(error.first <= line <= error.last for error in self.errors)
+        errors = self.errors
+        at = bisect_right(errors, line, key=lambda error: error.first)
+        return at > 0 and line <= errors[at - 1].last
 
     @property
     def whole(self) -> bool:

@@ -43,6 +43,8 @@ STYLES = {
 TAB = "    "
 LONGEST = 160
 """Columns of a source line that are shown."""
+MEASURED = 4 * LONGEST
+"""Characters of a line whose columns are counted: some take none."""
 
 
 def render(outcome: Outcome, line_of: LineOf, *, statistics: bool = False) -> Iterator[Line]:
@@ -70,9 +72,14 @@ def _finding(finding: Finding, line_of: LineOf) -> Iterator[Line]:
         (f"{finding.name}: ", ""),
         (finding.message, ""),
     ]
-    marks = _marks(finding)
-    lines = sorted({mark.span.line for mark in marks if mark.path == finding.path})
-    others = [mark for mark in marks if mark.path != finding.path]
+    marks: dict[int, list[_Mark]] = {}
+    others: list[_Mark] = []
+    for mark in _marks(finding):
+        if mark.path == finding.path:
+            marks.setdefault(mark.span.line, []).append(mark)
+        else:
+            others.append(mark)
+    lines = list(marks)
     width = max((len(str(line)) for line in lines), default=1)
     bar = [(" " * (width + 3) + "|", "gutter")]
     if any(line_of(finding.path, line).strip() for line in lines):
@@ -83,10 +90,13 @@ def _finding(finding: Finding, line_of: LineOf) -> Iterator[Line]:
                 yield [(" " * (width + 1) + "...", "gutter")]
             previous = line
             text = line_of(finding.path, line)
-            yield [(f"  {line:>{width}} ", "gutter"), ("| ", "gutter"), (_show(text.rstrip())[:LONGEST], "")]
-            for mark in marks:
-                if mark.path == finding.path and mark.span.line == line:
-                    yield [*bar, (" ", ""), *_underline(mark, text)]
+            yield [
+                (f"  {line:>{width}} ", "gutter"),
+                ("| ", "gutter"),
+                (_show(text[:LONGEST].rstrip())[:LONGEST], ""),
+            ]
+            for mark in marks[line]:
+                yield [*bar, (" ", ""), *_underline(mark, text)]
     for mark in others:
         yield [
             *bar[:0],
@@ -129,8 +139,8 @@ def _marks(finding: Finding) -> list[_Mark]:
 def _underline(mark: _Mark, text: str) -> Line:
     start = min(mark.span.column - 1, len(text))
     end = mark.span.end_column - 1 if mark.span.end_line == mark.span.line else len(text.rstrip())
-    before = _width(_show(text[:start]))
-    length = max(1, _width(_show(text[start:end])))
+    before = _width(_show(text[: min(start, MEASURED)]))
+    length = max(1, _width(_show(text[start : min(end, start + MEASURED)])))
     before, length = min(before, LONGEST), max(1, min(length, LONGEST - min(before, LONGEST)))
     line: Line = [(" " * before, ""), (mark.sign * length, mark.style)]
     if mark.message:
