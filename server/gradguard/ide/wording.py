@@ -19,6 +19,8 @@ from gradguard.source.printable import printable
 ENGLISH = "en"
 LANGUAGES = (ENGLISH, "ko")
 
+LONGEST = 1000
+"""Characters of a message that is looked for among the templates, some of which take long to be ruled out."""
 _VALUE = r"(?:`[^`]*`|[^`])+?"
 """What a field stands for: never one half of a name in backquotes."""
 _FIELD = re.compile(r"\{(\w+)\}")
@@ -62,7 +64,7 @@ def inline(text: str) -> str:
 @lru_cache(maxsize=4096)
 def translated(message: str, language: str) -> str:
     """A rule's message in a language; itself where no template fits it."""
-    if language == ENGLISH:
+    if language == ENGLISH or len(message) > LONGEST:
         return message
     for pattern, template in _patterns(language):
         match = pattern.fullmatch(message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -87,9 +88,9 @@ class Context:
             name=self.rule.name,
             severity=severity[0] if event.certain else severity[1],
             certainty=certainty,
-            message=message,
+            message=shortened(message),
             related=tuple(
-                Related(where.path, self.span(where), text)
+                Related(where.path, self.span(where), shortened(text))
                 for where, text in related
                 if where is not None and _has_place(where)
             ),
@@ -121,7 +122,7 @@ class Context:
         if node is None or not hasattr(node, "lineno"):
             return []
         span = self.analysis.span(Place(place.path, node))
-        return [FixPlan(kind, title, applicability, span, tuple(sorted(data.items())))]
+        return [FixPlan(kind, shortened(title), applicability, span, tuple(sorted(data.items())))]
 
 
 def _has_place(place: Place) -> bool:
@@ -131,6 +132,16 @@ def _has_place(place: Place) -> bool:
 ERROR = (Severity.ERROR, Severity.WARNING)
 WARNING = (Severity.WARNING, Severity.WARNING)
 INFORMATION = (Severity.INFORMATION, Severity.INFORMATION)
+
+
+LONGEST = 80
+"""Characters of a name or expression of the program that a message quotes."""
+_LONG = re.compile(rf"`([^`]{{{LONGEST - 1}}})[^`]{{2,}}`")
+
+
+def shortened(message: str) -> str:
+    """A message in which no name is so long that nobody reads the rest."""
+    return _LONG.sub(r"`\1…`", message)
 
 
 def quoted(text: str, fallback: str = "this tensor") -> str:
