@@ -8,7 +8,7 @@ import pytest
 
 from gradguard.check.api import Report, ordered, run
 from gradguard.check.settings import Level, Settings
-from gradguard.check.workspace import EMPTY, ReadingWorkspace, source_roots
+from gradguard.check.workspace import EMPTY, LONGEST, ReadingWorkspace, source_roots
 from gradguard.findings import Certainty, Finding, Severity
 from gradguard.source.text import Source
 from tests.check.rules import broken_engine, engine, finding, refused, rules
@@ -23,6 +23,24 @@ def codes(settings: Settings, *findings: Finding) -> list[str]:
 def test_a_file_without_torch_starts_no_engine() -> None:
     nothing = broken_engine(AssertionError("the engine ran"))
     assert run(Source("a.py", "x = 1\n"), Settings(), EMPTY, nothing, refused) == Report()
+
+
+def test_a_text_that_is_too_long_is_told_and_not_even_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = broken_engine(AssertionError("the engine ran"))
+    monkeypatch.setattr("gradguard.source.text.split", lambda *_: pytest.fail("it was parsed"))
+    text = "import torch\n"
+    source = Source("a.py", text + "x" * (LONGEST + 1 - len(text)))
+    report = run(source, Settings(), EMPTY, nothing, refused)
+    assert [limit.message for limit in report.limits] == ["not analysed: longer than 1,000,000 characters"]
+    assert not report.findings
+
+
+def test_a_text_as_long_as_may_be_is_analysed() -> None:
+    text = "import torch\ny.add_(1)\n#"
+    source = Source("train.py", text + "x" * (LONGEST - len(text)))
+    report = run(source, Settings(), EMPTY, engine(finding(2)), rules)
+    assert [each.code for each in report.findings] == ["GG101"]
+    assert not report.limits
 
 
 def test_a_file_that_is_ignored_starts_no_engine() -> None:

@@ -49,8 +49,10 @@ def littered(gradguard: Runner) -> Runner:
     (folder / "settings" / "pyproject.toml").symlink_to("pyproject.toml")
     (folder / "settings" / "fine.py").write_text(CLEAN)
     (folder / "pyproject.toml").write_text('[tool.gradguard]\nexclude = ["vendor/"]\n')
-    make(folder / "vendor", "pipe.py", "large.py", "circle.py", "latin1.py")
-    imports = "".join(f"import vendor.{name}\n" for name in ("pipe", "large", "circle", "latin1", "missing"))
+    make(folder / "vendor", "pipe.py", "large.py", "long.py", "circle.py", "latin1.py")
+    imports = "".join(
+        f"import vendor.{name}\n" for name in ("pipe", "large", "long", "circle", "latin1", "missing")
+    )
     gradguard.write(fine=CLEAN, train=imports + RAISES)
     (folder.parent / "elsewhere.py").write_text(USES)
     (folder / "out.py").symlink_to("../elsewhere.py")
@@ -62,7 +64,8 @@ def littered(gradguard: Runner) -> Runner:
 def expected() -> dict[str, str]:
     reasons = {name: reason for name, (_, reason) in KINDS.items() if "\udce9" not in name}
     vendored = {
-        f"vendor/{name}": KINDS[name][1] for name in ("pipe.py", "large.py", "circle.py", "latin1.py")
+        f"vendor/{name}": KINDS[name][1]
+        for name in ("pipe.py", "large.py", "long.py", "circle.py", "latin1.py")
     }
     return {
         **reasons,
@@ -85,7 +88,7 @@ def test_each_of_a_folder_is_named_and_counted_and_the_others_are_checked(litter
         assert reasons["vendor/large.py"].endswith("(imported)")
         assert "Traceback" not in done.err
         assert done.code == 1
-        assert f"train.py:{LINE + 5}:1: error GG101" in done.out
+        assert f"train.py:{LINE + 6}:1: error GG101" in done.out
         files = f"{len(wanted) - 1} files, 1 folder not read"
         assert f"in 5 files using torch of 5 read; {files}\n" in done.out
 

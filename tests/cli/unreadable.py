@@ -47,6 +47,7 @@ KINDS: dict[str, tuple[Callable[[Path], object], str]] = {
     "nowhere.py": (_link("missing.py"), "a link that leads nowhere"),
     "below_a_file.py": (_link("fine.py/x.py"), "a link that leads nowhere"),
     "large.py": (_large, "larger than 16 MB, which is as much as is read"),
+    "long.py": (_bytes(USES.encode() * 80_000), "longer than 1,000,000 characters"),
     "utf16.py": (_bytes(USES.encode("utf-16")), "UTF-16, which Python does not read; save it as UTF-8"),
     "utf32.py": (_bytes(USES.encode("utf-32")), "UTF-32, which Python does not read; save it as UTF-8"),
     "utf16_unmarked.py": (_bytes(USES.encode("utf-16-le")), "binary, or text in an encoding that Python does not read"),

@@ -159,3 +159,28 @@ def test_imports_that_never_end_are_told() -> None:
     source = Source("/w/main.py", files["/w/main.py"])
     limits = [limit.message for limit in analyse(source, table.load(None), workspace).limits]
     assert limits == ["imported modules are read in part: nested too deeply"]
+
+
+@pytest.mark.parametrize("line", ["1, " * 20, "a=b;" * 10, "f(x)[y];" * 5, "x+y-z;" * 8])
+def test_a_module_of_nothing_but_short_words_takes_as_many_steps_as_its_tree(line: str) -> None:
+    """It is parsed where as much text of another kind would be; its tree is many times as large."""
+    dense = f"x = (\n{line}\n)\n" if "," in line else f"{line}\n"
+    usual = "        self.projection = nn.Linear(config.hidden_size, config.vocabulary)\n"
+    texts = {
+        "dense": dense * (1_500_000 // len(dense)),
+        "usual": "if 0:\n" + usual * (1_500_000 // len(usual)),
+    }
+    for name, text in texts.items():
+        files = {
+            "/w/lib.py": f"{text}{SPOILS}",
+            "/w/main.py": f"import torch\nfrom lib import spoil\n{USE.format(call='spoil(x)')}",
+        }
+        workspace = ReadingWorkspace(files.__contains__, files.get)
+        source = Source("/w/main.py", files["/w/main.py"])
+        limits = [limit.message for limit in analyse(source, table.load(None), workspace).limits]
+        lib = workspace.source("/w/lib.py")
+        assert lib is not None
+        assert (lib._parsed is None) is (name == "dense")
+        assert any(message.startswith("imported modules are read in part") for message in limits) is (
+            name == "dense"
+        )

@@ -1,6 +1,7 @@
 """One file in, what is wrong with it out: the order of work that the editor and the command line share.
 
     text without torch      nothing more is done
+    text that is too long   is told, and not even parsed
     # gradguard: ignore-file    likewise
     engine, then rules      raw findings, each as loud as its rule makes it
     settings                rules that are off are dropped, levels are laid over severities
@@ -22,7 +23,7 @@ from gradguard.check import ignores
 from gradguard.check.catalogue import Catalogue, catalogue
 from gradguard.check.selection import Selection
 from gradguard.check.settings import Settings
-from gradguard.check.workspace import EMPTY, Workspace
+from gradguard.check.workspace import EMPTY, LONGEST, TOO_LONG, Workspace
 from gradguard.findings import Certainty, Finding, Limit, Span, internal_error, traceback_of
 from gradguard.source.text import Source
 
@@ -79,6 +80,8 @@ def run(
     """`check` with the engine and the rules as arguments."""
     if GATE not in source.text:
         return Report()
+    if len(source.text) > LONGEST:
+        return Report(limits=(Limit(source.path, TOP, f"not analysed: {TOO_LONG}"),))
     try:
         return _run(source, settings, workspace, engine, rules)
     except Exception as error:

@@ -38,6 +38,11 @@ class _Empty:
 
 EMPTY: Workspace = _Empty()
 
+LONGEST = 1_000_000
+"""Characters of a text that is parsed, which is more than the longest that people write. Python parses a statement in
+one go, during which nothing else runs, and a tree may take hundreds of times what its text does."""
+TOO_LONG = f"longer than {LONGEST:,} characters"
+
 KEPT = 4_000_000
 """Characters of source text whose trees are kept; a tree takes some 30 bytes for each."""
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from gradguard.check.api import GATE, Report, check, lost
 from gradguard.check.settings import Settings, options
-from gradguard.check.workspace import ReadingWorkspace, Workspace, source_roots
+from gradguard.check.workspace import LONGEST, TOO_LONG, ReadingWorkspace, Workspace, source_roots
 from gradguard.cli import plain
 from gradguard.cli.cache import Cache, digest
 from gradguard.cli.result import Trouble, Unread
@@ -89,6 +89,7 @@ class Checker:
                 if "\0" in text.text:
                     raise Unreadable("binary, or text in an encoding that Python does not read")
                 return Checked(job.path)
+            _short_enough(text)
         except Unreadable as error:
             dangling = isinstance(error, Missing) and os.path.islink(job.path)
             why = "a link that leads nowhere" if dangling else str(error)
@@ -134,7 +135,7 @@ class Checker:
 
     def _text(self, path: str) -> str | None:
         try:
-            return read_file(path).text
+            return _short_enough(read_file(path)).text
         except Unreadable as error:
             self._unread[path] = str(error)
             return None
@@ -193,7 +194,7 @@ class Checker:
     def _digest(self, path: str) -> str:
         if path not in self._digests:
             try:
-                self._digests[path] = digest(read_file(path).data)
+                self._digests[path] = digest(_short_enough(read_file(path)).data)
             except Unreadable as error:
                 self._refused[path] = str(error)
                 self._digests[path] = ""
@@ -215,6 +216,13 @@ class Checker:
         self._unread.update({path: self._refused[path] for path in kept.read if path in self._refused})
         troubles = tuple(Trouble(job.path, message, line) for message, line in kept.troubles)
         return Checked(job.path, kept.report, troubles, uses_torch=True)
+
+
+def _short_enough(text: Decoded) -> Decoded:
+    """The same. Raises Unreadable for a text that is not parsed."""
+    if len(text.text) > LONGEST:
+        raise Unreadable(TOO_LONG)
+    return text
 
 
 def _may_use_torch(data: bytes) -> bool:

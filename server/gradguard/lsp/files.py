@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gradguard.check.workspace import KEPT, ReadingWorkspace
+from gradguard.check.workspace import KEPT, LONGEST, TOO_LONG, ReadingWorkspace
 from gradguard.disk.links import Bounds
 from gradguard.disk.reading import Missing, Unreadable, read_file, unreadable
 from gradguard.lsp.loading import InForce, bounds
@@ -16,11 +16,6 @@ from gradguard.lsp.reads import MOST, Hangs, Reads
 from gradguard.source.text import Source
 
 log = logging.getLogger(__name__)
-
-LONGEST = 2_000_000
-"""Characters of a text that is parsed, which is more than the longest that people write. Python parses a statement in
-one go, during which nothing else runs."""
-TOO_LONG = f"longer than {LONGEST:,} characters"
 
 
 @dataclass(frozen=True, slots=True)

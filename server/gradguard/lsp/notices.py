@@ -11,8 +11,8 @@ from lsprotocol import types as lsp
 
 from gradguard.check.parsing import Problem
 from gradguard.check.settings import options
+from gradguard.check.workspace import LONGEST, TOO_LONG
 from gradguard.lsp.configuration import SECTION
-from gradguard.lsp.files import LONGEST, TOO_LONG
 from gradguard.source.printable import printable
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lsprotocol import types as lsp
 
+from gradguard.check.workspace import LONGEST, TOO_LONG
 from gradguard.disk.reading import Missing, Unreadable
 from gradguard.findings import Finding
 from gradguard.ide.analysis import analysis
 from gradguard.lsp.diagnostics import diagnostics
 from gradguard.lsp.documents import document, uri_of
-from gradguard.lsp.files import LONGEST, TOO_LONG
 from gradguard.lsp.loading import InForce
 from gradguard.lsp.snapshot import of_document
 from gradguard.lsp.walk import MAX_FILES, Walk, walk

@@ -20,7 +20,7 @@ from typing import TypeVar
 from lsprotocol import types as lsp
 
 from gradguard.check.settings import DEFAULTS
-from gradguard.check.workspace import EMPTY
+from gradguard.check.workspace import EMPTY, LONGEST
 from gradguard.findings import Finding, Limit, Span
 from gradguard.ide.actions import Change, Offer, every, in_place
 from gradguard.ide.analysis import Analyser, Analysis, analysis
@@ -29,7 +29,7 @@ from gradguard.ide.wording import Wording
 from gradguard.lsp.client import Client
 from gradguard.lsp.configuration import Wrong
 from gradguard.lsp.documents import Documents, document, path_of
-from gradguard.lsp.files import LONGEST, Disk, View
+from gradguard.lsp.files import Disk, View
 from gradguard.lsp.loading import InForce
 from gradguard.lsp.lookout import Lookout
 from gradguard.lsp.programs import Program, Programs
