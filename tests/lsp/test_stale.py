@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 from lsprotocol import types as lsp
 
@@ -116,6 +118,42 @@ async def test_fixes_hints_and_lenses_are_for_the_typed_lines() -> None:
         assert not started.client.messages
     finally:
         await editors.stop(started)
+
+
+OTHER = """\
+import torch
+
+def helped(x):
+    a = 1
+    b = 2
+    y = x.exp()
+    y += 1
+    return y
+"""
+MAIN = """\
+import torch
+from other import helped
+y = helped(torch.rand(3, requires_grad=True))
+y.sum().backward()
+"""
+
+
+async def test_what_an_open_file_says_of_one_that_is_typed(real: Editor, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "other.py").write_text(OTHER)
+    (tmp_path / "main.py").write_text(MAIN)
+    other = await real.open(OTHER, (tmp_path / "other.py").as_uri())
+    await real.open(MAIN, (tmp_path / "main.py").as_uri())
+
+    def shown() -> list[str]:
+        return [real.text_of(other, each.range) for each in real.client.diagnostics[other]]
+
+    await real.until(lambda: shown() == ["y += 1"], "what the two do together")
+    real.replace(other, "    a = 1\n    b = 2\n", "    a = (\n")
+    await real.diagnostics(other)
+    await real.until(lambda: shown() == ["y += 1"], "it where it stands now")
+    real.replace(other, "y += 1", "y += 2")
+    await real.diagnostics(other)
+    await real.until(lambda: shown() == [], "nothing about what was typed over")
 
 
 async def test_cells_of_a_notebook() -> None:
