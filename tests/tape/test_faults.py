@@ -255,3 +255,62 @@ def test_an_answer_with_a_fault_is_not_taken_over(monkeypatch: pytest.MonkeyPatc
     assert shown(again) == shown(analyse(source, table.load(), NO_FILES))
     assert len(found(again)) == 2
     assert not again.limits
+
+
+def test_a_fault_in_putting_the_paths_of_a_function_together_costs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from gradguard.tape import merging
+
+    own = merging.merged
+    monkeypatch.setattr(
+        merging, "merged", lambda paths: own(paths) if all(path.survived for path in paths) else 1 / 0
+    )
+    analysis = run(
+        "def faulty(x):\n    raise ValueError\n"
+        + BAD.format(name="other")
+        + "def raises(x):\n    if x: raise ValueError\n"
+    )
+    assert found(analysis) == [(6, "GG101", "certain")]
+    assert told(analysis) == [8]
+
+
+def test_a_fault_in_an_imported_module_that_is_asked_for_late_costs_its_statement(broken: Exception) -> None:
+    lib = "def makes():\n    return torch.erf(1)\nN = makes()\nclass C:\n    n = torch.erf(2)\n" + BAD.format(
+        name="spoils"
+    )
+    text = "from lib import C, N, spoils\ndef f():\n    return N\ndef g():\n    return C.n\ndef h(x):\n    spoils(x)\n"
+    analysis = run(text, lib=lib)
+    assert [each.span.line for each in registry.findings(analysis)] == [9]
+    assert {limit.span.line for limit in analysis.limits} == {1}
+
+
+def test_an_interrupt_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(library.TORCH, "torch.erf", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        run("N = torch.erf(1)\n")
+
+
+def test_what_memory_was_short_for_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the fault nor its traceback keeps what the engine had made by then."""
+    import gc
+    import weakref
+
+    class Much:
+        pass
+
+    made: list[weakref.ref[Much]] = []
+
+    def fails(*_: object) -> object:
+        much = Much()
+        made.append(weakref.ref(much))
+        raise MemoryError
+
+    monkeypatch.setitem(library.TORCH, "torch.erf", fails)
+    analysis = run("def faulty(x):\n    return torch.erf(x)\n" + BAD.format(name="other"))
+    gc.collect()
+    assert [each() for each in made] == [None] * len(made)
+    assert found(analysis) == [(6, "GG101", "certain")]
