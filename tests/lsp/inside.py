@@ -77,6 +77,8 @@ class Inside:
         self.server._ended = asyncio.Event()
         self.server.protocol.set_writer(self)
         self.sent: list[dict[str, Any]] = []
+        self.passed: list[dict[str, Any]] = []
+        """What came before something that was waited for."""
         self.versions: dict[str, int] = {}
         self._requests = 0
 
@@ -86,6 +88,10 @@ class Inside:
 
     def close(self) -> None:
         """Nothing more is sent."""
+
+    def answer(self, number: Any) -> None:
+        """Answer a request of the server."""
+        self._receive({"jsonrpc": "2.0", "id": number, "result": None})
 
     def notify(self, method: str, params: Any = None) -> None:
         """Send a notification."""
@@ -160,6 +166,7 @@ class Inside:
     def _first(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any] | None:
         for number, message in enumerate(self.sent):
             if wanted(message):
+                self.passed += self.sent[:number]
                 del self.sent[: number + 1]
                 return message
         return None

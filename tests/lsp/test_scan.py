@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gradguard.lsp import scanner, walk
 from tests.lsp.inside import Inside
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -76,6 +77,28 @@ async def test_what_is_not_read_costs_itself_and_is_named(
     (line,) = [each for each in caplog.messages if each.startswith("not read")]
     assert str(top / "b.py") in line
     assert why in line
+
+
+async def test_the_end_of_the_progress_says_what_was_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walk, "MAX_FILES", 3)
+    monkeypatch.setattr(scanner, "MAX_FILES", 3)
+    for name in "abcde":
+        (tmp_path / f"{name}.py").write_text(FIND)
+    (tmp_path / "a.py").write_bytes(b"\xff")
+    editor = Inside()
+    await editor.initialize(rootUri=tmp_path.as_uri(), capabilities={"window": {"workDoneProgress": True}})
+    command = {"command": "gradguard.server.checkWorkspace", "arguments": []}
+    number = editor.ask("workspace/executeCommand", command)
+    created = await editor.wait(lambda each: each.get("method") == "window/workDoneProgress/create")
+    editor.answer(created["id"])
+    answer = await editor.wait(lambda each: each.get("id") == number and "method" not in each)
+    assert answer["result"] == {"files": 3, "findings": 2, "unread": 1}
+    ends = [each["params"]["value"] for each in editor.passed if each.get("method") == "$/progress"]
+    assert ends[-1]["message"] == "1 not read, named in the log, only the first 3 files"
+    editor.server.session.stop()
+    editor.server.scanner.stop()
 
 
 async def test_folders_that_lead_back_are_walked_once(tmp_path: Path) -> None:

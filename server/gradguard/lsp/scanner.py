@@ -119,7 +119,7 @@ class Scanner:
                     self._report(token, done, len(found.files))
         finally:
             if token is not None:
-                self._end(token, done < len(found.files), len(found.unread))
+                self._end(token, done < len(found.files), found)
         self._log(found)
         log.info(
             "checked %d of %d files: %d findings, %d not read",
@@ -148,10 +148,11 @@ class Scanner:
             lsp.WorkDoneProgressReport(message=report, percentage=100 * done // count, cancellable=True),
         )
 
-    def _end(self, token: str, stopped: bool, unread: int) -> None:
+    def _end(self, token: str, stopped: bool, found: Walk) -> None:
         wording = self._server.wording
         parts = [wording.text("scan-stopped")] if stopped else []
-        parts += [wording.text("scan-unread", count=unread)] if unread else []
+        parts += [wording.text("scan-unread", count=len(found.unread))] if found.unread else []
+        parts += [wording.text("scan-more", count=f"{MAX_FILES:,}")] if found.more else []
         end = lsp.WorkDoneProgressEnd(message=", ".join(parts) or None)
         self._server.work_done_progress.end(token, end)
         self._server.work_done_progress.tokens.pop(token, None)
