@@ -319,3 +319,14 @@ def test_a_mount_that_leads_back_is_told(monkeypatch: pytest.MonkeyPatch, tmp_pa
     found = discover.discover([str(tmp_path)], lambda folder: Settings(), troubles.append)
     assert [target.path.name for target in found] == ["x.py"]
     assert [str(each) for each in troubles] == [f"{again}: the same folder as {again.parent}"]
+
+
+def test_a_baseline_holds_names_that_are_no_utf8(gradguard: Runner) -> None:
+    (gradguard.folder / os.fsdecode(b"caf\xe9.py")).write_text(RAISES)
+    assert gradguard("check", "--write-baseline", "old.json").code == 0
+    assert (
+        json.loads((gradguard.folder / "old.json").read_text("utf-8"))["findings"][0]["file"]
+        == "caf\udce9.py"
+    )
+    done = gradguard("check", "--baseline", "old.json")
+    assert (done.code, "1 in the baseline" in done.out) == (0, True), done

@@ -67,7 +67,7 @@ def write(path: Path, findings: Sequence[Finding], line_of: LineOf) -> None:
     inside = f"\n    {body}\n  " if rows else ""
     text = f'{{\n  "gradguard-baseline": {FORMAT},\n  "findings": [{inside}]\n}}\n'
     try:
-        replace_file(path, text.encode(), project_links=False)
+        replace_file(path, text.encode("utf-8", "backslashreplace"), project_links=False)
     except OSError as error:
         raise BadBaseline(f"{path}: {error.strerror}") from None
 
