@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.metadata import version
 
 from gradguard.findings import Severity
+from tests.fuzz.asked import Share, percent
 
 MINE = re.compile(r"GG1\d\d|GG203|GG205")
 """Rules about errors and wrong gradients; the others speak of memory and speed, which is judged elsewhere."""
@@ -186,6 +187,28 @@ class Tally:
             self.by_error += any(f.severity is Severity.ERROR for f in told)
             self.stray_errors += any(f.severity is Severity.ERROR and not f.on(case.culprits) for f in told)
 
+    @classmethod
+    def of(cls, cases: Iterable[Case]) -> Tally:
+        """The counts of these cases."""
+        tally = cls()
+        for case in cases:
+            tally.add(case)
+        return tally
+
+    @property
+    def asked(self) -> list[Share]:
+        """What is asked of them."""
+        raising, right, silent = (self.outcomes[o] for o in ("raises", "ok", "silent"))
+        differ = self.disagreements
+        return [
+            Share("crashes", differ["crash"], self.outcomes.total()),
+            Share("errors in right programs", differ["false error"], right),
+            Share("right programs that are warned of", differ["false warning"], right, 0.01),
+            Share("raising programs not found", differ["raise not found"], raising, 0.005),
+            Share("raising programs not found at a culprit line", raising - self.at_culprit, raising, 0.01),
+            Share("silently wrong programs not found", differ["silent not found"], silent, 0.05),
+        ]
+
     def report(self) -> str:
         """The figures, a line for each outcome."""
         total = self.outcomes.total()
@@ -194,12 +217,12 @@ class Tally:
         crashes = self.disagreements["crash"]
         lines = [
             f"{total} programs: {raising} raise, {right} right, {silent} silently wrong, {self.outcomes['discard']} discarded "
-            f"({_percent(self.outcomes['discard'], total)})",
-            f"raise:  found {_percent(raising - missed, raising)}, as error {_percent(self.by_error, raising)}, "
-            f"at a culprit line {_percent(self.at_culprit, raising)}  [{self.no_culprit} without a known culprit, {self.stray_errors} with an error elsewhere too]",
-            f"right:  {self.disagreements['false error']} errors, warnings {self.disagreements['false warning']} ({_percent(self.disagreements['false warning'], right)}); "
+            f"({percent(self.outcomes['discard'], total)})",
+            f"raise:  found {percent(raising - missed, raising)}, as error {percent(self.by_error, raising)}, "
+            f"at a culprit line {percent(self.at_culprit, raising)}  [{self.no_culprit} without a known culprit, {self.stray_errors} with an error elsewhere too]",
+            f"right:  {self.disagreements['false error']} errors, warnings {self.disagreements['false warning']} ({percent(self.disagreements['false warning'], right)}); "
             f"warnings of other families {dict(self.other_warnings)}",
-            f"silent: found {_percent(silent - self.disagreements['silent not found'], silent)}",
+            f"silent: found {percent(silent - self.disagreements['silent not found'], silent)}",
             f"rules of the errors: {dict(self.rules.most_common())}",
             f"checker: {crashes} crashes, stopped early in {self.limits}",
             f"variety: {len(self.ops)} ops, {len(self.kinds)} kinds of statement",
@@ -207,5 +230,11 @@ class Tally:
         return "\n".join(lines)
 
 
-def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.2f} %" if whole else "-"
+def report(cases: Iterable[Case]) -> str:
+    """The figures of these cases."""
+    return Tally.of(cases).report()
+
+
+def asked(cases: Iterable[Case]) -> list[Share]:
+    """What is asked of these cases."""
+    return Tally.of(cases).asked

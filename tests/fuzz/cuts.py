@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gradguard.findings import Severity
+from tests.fuzz.asked import Share
 from tests.fuzz.compare import Found, read
 
 CUTS = (
@@ -113,3 +115,27 @@ def examine_cuts(seed: int) -> CutCase:
 def cut_batch(seeds: list[int]) -> list[CutCase]:
     """`examine_cuts` for each seed."""
     return [examine_cuts(seed) for seed in seeds]
+
+
+def starving(cases: Sequence[CutCase]) -> int:
+    """How many programs leave parameters untrained by a cut."""
+    return sum(case.cut and case.starved > 0 for case in cases)
+
+
+def asked(cases: Sequence[CutCase]) -> list[Share]:
+    """What is asked of programs that may cut off what trains."""
+    differing = sum(bool(case.disagreement) for case in cases)
+    return [
+        Share("programs with cuts that crash", sum(bool(case.crash) for case in cases), len(cases)),
+        Share("programs with cuts that differ", differing, len(cases), 0.01),
+    ]
+
+
+def report(cases: Sequence[CutCase]) -> str:
+    """Figures over programs that may cut off what trains, and every one where torch and the checker differ."""
+    differing = [case for case in cases if case.disagreement]
+    told = [
+        f"{len(cases)} programs with cuts: {starving(cases)} leave parameters untrained, {len(differing)} differ"
+    ]
+    told += [f"seed {case.seed} line {case.line}: {case.disagreement}\n{case.code}" for case in differing]
+    return "\n".join(told)

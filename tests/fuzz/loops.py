@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gradguard.findings import Severity
+from tests.fuzz.asked import Share, percent
 from tests.fuzz.compare import Found, read
 from tests.fuzz.loop_programs import PASSES, LoopProgram, loop_program
 
@@ -92,3 +95,56 @@ def examine_loop(seed: int) -> LoopCase:
 def loop_batch(seeds: list[int]) -> list[LoopCase]:
     """`examine_loop` for each seed."""
     return [examine_loop(seed) for seed in seeds]
+
+
+def leaking(cases: Sequence[LoopCase]) -> list[LoopCase]:
+    """Loops in which more is alive after each pass, and for no later backward."""
+    return [case for case in cases if not case.error and case.grows and not case.program.used]
+
+
+def unseen(cases: Sequence[LoopCase]) -> list[LoopCase]:
+    """Leaking loops of which that is not told at its line."""
+    return [
+        case for case in leaking(cases) if case.disagreement.startswith(("leak not", "leak told", "crash"))
+    ]
+
+
+def asked(cases: Sequence[LoopCase]) -> list[Share]:
+    """What is asked of loops."""
+    judged = [case for case in cases if not case.error]
+    told = [case for case in judged if case.disagreement.startswith(("warning", "information"))]
+    weight = [case for case in judged if case.disagreement.startswith("leak of")]
+    return [
+        Share("loops that crash", sum(bool(case.crash) for case in cases), len(cases)),
+        Share("loops discarded", len(cases) - len(judged), len(cases), 0.02),
+        Share("leaks not found", len(unseen(cases)), len(leaking(cases)), 0.01),
+        Share("leaks told with another weight", len(weight), len(leaking(cases)), 0.01),
+        Share("loops told of that keep nothing", len(told), len(judged), 0.01),
+    ]
+
+
+def report(cases: Sequence[LoopCase]) -> str:
+    """Figures over loop programs, and the shortest program of each kind of difference."""
+    judged = [case for case in cases if not case.error]
+    leaks = leaking(cases)
+    counts = Counter(case.disagreement for case in judged if case.disagreement)
+    lines = [
+        f"{len(cases)} loops: {len(leaks)} leak ({sum(case.fast for case in leaks)} activations), "
+        f"{sum(case.program.used for case in judged)} summed for a later backward, {len(cases) - len(judged)} discarded",
+        f"leaks found {percent(len(leaks) - len(unseen(cases)), len(leaks))}; differences {dict(counts)}",
+    ]
+    groups: dict[tuple[str, str], list[LoopCase]] = {}
+    for case in judged:
+        if case.disagreement:
+            groups.setdefault((case.disagreement, case.program.label), []).append(case)
+    for (what, label), found in sorted(groups.items(), key=lambda item: -len(item[1])):
+        case = min(found, key=lambda each: len(each.program.code))
+        lines.append(
+            f"\n== {len(found)} x {what} | {label}   seed {case.seed}, kept at {sorted(case.program.lines)}, nodes {case.nodes[-PASSES:]}"
+        )
+        lines += [f"{n:3} {line}" for n, line in enumerate(case.program.code.rstrip().split("\n"), 1)]
+        lines += [
+            f"checker: {f.severity.value} {f.code} line {f.line}: {f.message[:160]}" for f in case.findings
+        ]
+        lines += [case.crash[-600:]] if case.crash else []
+    return "\n".join(lines)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from gradguard.findings import Severity
+from tests.fuzz.asked import Share
 from tests.fuzz.compare import Found, read
 from tests.fuzz.needless_programs import needless_program
 
@@ -191,3 +193,32 @@ def _without_retaining(code: str, line: int) -> str:
 def needless_batch(seeds: list[int]) -> list[NeedlessCase]:
     """`examine_needless` for each seed."""
     return [examine_needless(seed) for seed in seeds]
+
+
+def asked(cases: Sequence[NeedlessCase]) -> list[Share]:
+    """What is asked of programs with graphs that may serve nothing."""
+    judged = [case for case in cases if not case.error]
+    differing = sum(bool(case.disagreements) for case in judged)
+    return [
+        Share("programs with graphs that crash", sum(bool(case.crash) for case in cases), len(cases)),
+        Share("programs with graphs discarded", len(cases) - len(judged), len(cases), 0.15),
+        Share("programs with graphs that differ", differing, len(judged), 0.01),
+    ]
+
+
+def report(cases: Sequence[NeedlessCase]) -> str:
+    """Figures over programs with graphs that may serve nothing, and every line where torch and the checker differ."""
+    judged = [case for case in cases if not case.error]
+    wanted = [
+        f"{sum(bool(getattr(case, name)) for case in judged)} {words}"
+        for name, words in (("must", "evaluate with a graph"), ("target", "ask a target for one"), ("needless", "retain one"), ("leaks", "leak a doubled one"))
+    ]  # fmt: skip
+    differing = [(case, line, what) for case in judged for line, what in case.disagreements]
+    told = [
+        f"{len(cases)} programs with graphs: {', '.join(wanted)}, {len(differing)} differ, {len(cases) - len(judged)} discarded"
+    ]
+    told += [
+        f"seed {case.seed} line {line}: {what}\n{case.code}{case.crash[-300:]}"
+        for case, line, what in differing
+    ]
+    return "\n".join(told)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gradguard.findings import Severity
+from tests.fuzz.asked import Share
 from tests.fuzz.compare import Found, read
 
 READS = ("GG301", "GG302", "GG303")
@@ -178,3 +180,32 @@ def examine_reads(seed: int) -> ReadCase:
 def read_batch(seeds: list[int]) -> list[ReadCase]:
     """`examine_reads` for each seed."""
     return [examine_reads(seed) for seed in seeds]
+
+
+def asked(cases: Sequence[ReadCase]) -> list[Share]:
+    """What is asked of programs that read the host."""
+    judged = [case for case in cases if not case.error]
+    lines = sum(len(case.lines) for case in judged)
+    differing = sum(len(case.disagreements) for case in judged)
+    return [
+        Share("programs with host reads that crash", sum(bool(case.crash) for case in cases), len(cases)),
+        Share("programs with host reads discarded", len(cases) - len(judged), len(cases), 0.1),
+        Share("lines where host reads differ", differing, lines, 0.005),
+    ]
+
+
+def report(cases: Sequence[ReadCase]) -> str:
+    """Figures over programs that read the host, and every line where torch and the checker differ."""
+    judged = [case for case in cases if not case.error]
+    lines = sum(len(case.lines) for case in judged)
+    reading = sum(case.counts.get(line, 0) > 0 for case in judged for line in case.lines)
+    differing = [(case, line, what) for case in judged for line, what in case.disagreements]
+    told = [
+        f"{len(cases)} programs with host reads: {lines} lines judged, {reading} read, {len(differing)} differ, "
+        f"{len(cases) - len(judged)} discarded"
+    ]
+    told += [
+        f"seed {case.seed} line {line}: {what}: {case.code.splitlines()[line - 1].strip() if line else case.crash[-300:]}"
+        for case, line, what in differing
+    ]
+    return "\n".join(told)

@@ -7,21 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.fuzz import cuts, needless, reads
+from tests.fuzz.compare import Case, Tally
+from tests.fuzz.kinds import BY_NAME
 from tests.fuzz.loop_programs import loop_program
-from tests.fuzz.loops import LoopCase
-from tests.fuzz.run import (
-    Result,
-    cut_report,
-    kinds,
-    needless_report,
-    read_report,
-    run,
-    run_cuts,
-    run_loops,
-    run_needless,
-    run_reads,
-    shown,
-)
+from tests.fuzz.loops import LoopCase, leaking, unseen
+from tests.fuzz.run import Answers, alike, run, shown
 from tests.oracle.pool import Pool
 
 PROGRAMS = 300
@@ -45,60 +36,63 @@ def pool() -> Iterator[Pool]:
 
 
 @pytest.fixture(scope="module")
-def result(seed: int, pool: Pool) -> Result:
-    return run(seed, PROGRAMS, JOBS, pool)
+def answers(seed: int, pool: Pool) -> Answers:
+    return run(BY_NAME["programs"], seed, PROGRAMS, JOBS, pool)
+
+
+@pytest.fixture(scope="module")
+def tally(answers: Answers) -> Tally:
+    return Tally.of(answers.cases)
 
 
 @pytest.fixture(scope="module")
 def loops(seed: int, pool: Pool) -> list[LoopCase]:
-    return run_loops(seed, LOOPS, JOBS, pool)
+    return run(BY_NAME["loops"], seed, LOOPS, JOBS, pool).cases
 
 
-def told(result: Result, *wanted: str) -> str:
+def told(answers: Answers, *wanted: str) -> str:
     """The disagreements of some kinds, to be read in a failing test."""
-    cases = [c for c in result.differing if c.disagreement in wanted]
-    return "\n\n".join(f"seed {found[0].seed}: {name}\n{shown(found[0])}" for name, found in kinds(cases))
+    cases: list[Case] = [case for case in answers.cases if case.disagreement in wanted]
+    return "\n\n".join(f"seed {found[0].seed}: {name}\n{shown(found[0])}" for name, found in alike(cases))
 
 
-def test_programs_are_valid_and_varied(result: Result) -> None:
-    tally = result.tally
-    assert not result.lost
+def test_programs_are_valid_and_varied(answers: Answers, tally: Tally) -> None:
+    assert not answers.lost
     assert tally.outcomes["discard"] <= 0.01 * PROGRAMS
     assert 0.2 * PROGRAMS <= tally.outcomes["raises"] <= 0.5 * PROGRAMS
     assert tally.outcomes["silent"] > 0
     assert len(tally.ops) > 200
 
 
-def test_right_programs_have_no_error(result: Result) -> None:
-    assert not told(result, "crash")
+def test_right_programs_have_no_error(answers: Answers, tally: Tally) -> None:
+    assert not told(answers, "crash")
     # One rare kind in thousands of programs may turn up in a fresh sample; two in one sample are a common kind.
-    assert result.tally.disagreements["false error"] <= 1, told(result, "false error")
+    assert tally.disagreements["false error"] <= 1, told(answers, "false error")
 
 
-def test_errors_of_torch_are_found(result: Result) -> None:
+def test_errors_of_torch_are_found(answers: Answers, tally: Tally) -> None:
     # A share of 300 programs is a small sample: the figures asked of the long run, with room for chance.
-    raising = result.tally.outcomes["raises"]
-    assert result.tally.disagreements["raise not found"] <= 0.03 * raising, told(result, "raise not found")
-    elsewhere = raising - result.tally.at_culprit
-    assert elsewhere <= 0.04 * raising, told(result, "raise not found", "raise found at another line")
+    raising = tally.outcomes["raises"]
+    assert tally.disagreements["raise not found"] <= 0.03 * raising, told(answers, "raise not found")
+    elsewhere = raising - tally.at_culprit
+    assert elsewhere <= 0.04 * raising, told(answers, "raise not found", "raise found at another line")
 
 
-def test_warnings_on_right_programs_are_rare(result: Result) -> None:
-    right = result.tally.outcomes["ok"]
-    assert result.tally.disagreements["false warning"] <= 0.04 * right, told(result, "false warning")
+def test_warnings_on_right_programs_are_rare(answers: Answers, tally: Tally) -> None:
+    right = tally.outcomes["ok"]
+    assert tally.disagreements["false warning"] <= 0.04 * right, told(answers, "false warning")
 
 
-def test_silent_corruption_is_found(result: Result) -> None:
-    silent = result.tally.outcomes["silent"]
-    missed = result.tally.disagreements["silent not found"]
-    assert missed <= max(1, 0.1 * silent), told(result, "silent not found")
+def test_silent_corruption_is_found(answers: Answers, tally: Tally) -> None:
+    silent = tally.outcomes["silent"]
+    missed = tally.disagreements["silent not found"]
+    assert missed <= max(1, 0.1 * silent), told(answers, "silent not found")
 
 
 def test_leaks_are_found_and_nothing_else(loops: list[LoopCase]) -> None:
-    leaking = [c for c in loops if not c.error and c.grows and not c.program.used]
-    assert leaking
-    missed = [c for c in leaking if c.disagreement.startswith(("leak not", "leak told"))]
-    assert len(missed) <= max(1, 0.05 * len(leaking)), "\n\n".join(
+    assert leaking(loops)
+    missed = unseen(loops)
+    assert len(missed) <= max(1, 0.05 * len(leaking(loops))), "\n\n".join(
         f"{c.disagreement}\n{c.program.code}" for c in missed
     )
     loud = [c for c in loops if c.disagreement.startswith("warning")]
@@ -106,26 +100,26 @@ def test_leaks_are_found_and_nothing_else(loops: list[LoopCase]) -> None:
 
 
 def test_host_reads_are_found_and_nothing_else(seed: int, pool: Pool) -> None:
-    cases = run_reads(seed, READS, JOBS, pool)
+    cases = run(BY_NAME["reads"], seed, READS, JOBS, pool).cases
     judged = [case for case in cases if not case.error]
     assert len(judged) >= 0.9 * READS
     assert sum(case.counts.get(line, 0) > 0 for case in judged for line in case.lines) > READS
     lines = sum(len(case.lines) for case in judged)
-    assert sum(len(case.disagreements) for case in judged) <= 0.01 * lines, read_report(cases)
+    assert sum(len(case.disagreements) for case in judged) <= 0.01 * lines, reads.report(cases)
 
 
 def test_cuts_are_found_where_parameters_starve(seed: int, pool: Pool) -> None:
-    cases = run_cuts(seed, CUTS, JOBS, pool)
-    assert sum(case.cut and case.starved > 0 for case in cases) > 0.03 * CUTS
-    assert sum(bool(case.disagreement) for case in cases) <= 0.03 * CUTS, cut_report(cases)
+    cases = run(BY_NAME["cuts"], seed, CUTS, JOBS, pool).cases
+    assert cuts.starving(cases) > 0.03 * CUTS
+    assert sum(bool(case.disagreement) for case in cases) <= 0.03 * CUTS, cuts.report(cases)
 
 
 def test_graphs_for_nothing_are_found_and_no_others(seed: int, pool: Pool) -> None:
-    cases = run_needless(seed, NEEDLESS, JOBS, pool)
+    cases = run(BY_NAME["needless"], seed, NEEDLESS, JOBS, pool).cases
     judged = [case for case in cases if not case.error]
     assert len(judged) >= 0.85 * NEEDLESS
     assert sum(bool(case.must) for case in judged) > 0.03 * NEEDLESS
-    assert sum(bool(case.disagreements) for case in judged) <= 0.03 * NEEDLESS, needless_report(cases)
+    assert sum(bool(case.disagreements) for case in judged) <= 0.03 * NEEDLESS, needless.report(cases)
 
 
 def test_same_seed_gives_same_program(seed: int, pool: Pool) -> None:
