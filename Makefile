@@ -57,7 +57,7 @@ fuzz: $(DEV)  ## random programs, run by torch, read, fixed and monitored (FUZZ,
 	$(PY) -m tests.fixes --in-place $(FIXES)
 	$(PY) -m tests.runtime $(MONITOR)
 	GRADGUARD_FUZZ=1000 $(PY) -m pytest -q tests/source -k prefix
-	GRADGUARD_FUZZ=20 $(PY) -m pytest -q -s tests/lsp/test_edits.py tests/lsp/test_protocol.py tests/tape/test_reuse.py \
+	GRADGUARD_FUZZ=20 $(PY) -m pytest -q -s tests/lsp/test_edits.py tests/lsp/test_protocol.py tests/engine/test_reuse.py \
 		tests/source/test_mending.py tests/ide/test_stale.py
 
 # HOSTILE says how many times as much is tried as in `make test`; HOSTILE_SEED=7 tries others.

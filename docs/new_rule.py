@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from gradguard.findings import Finding
 from gradguard.rules.model import WARNING, Context, Rule, quoted
-from gradguard.tape.events import ArgumentWrite, Event
+from gradguard.engine.domain.events import ArgumentWrite, Event
 
 
 def render(context: Context, event: Event) -> Finding | None:
-    """Name the event that the tape emits; here, as an example, a write to an argument."""
+    """Name the event that the engine emits; here, as an example, a write to an argument."""
     if not isinstance(event, ArgumentWrite):
         return None
     return context.finding(event, f"{{quoted(event.text)}} ...", severity=WARNING)
@@ -100,7 +100,7 @@ def main() -> int:
         path.write_text(template.format(code=code, name=name, words=words), "utf-8")
         print(f"wrote {path}")
     print(
-        "next: the event in tape/events.py, the words in the rule, its pages, then make generated and make test"
+        "next: the event in engine/domain/events.py, the words in the rule, its pages, then make generated and make test"
     )
     return 0
 

@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "server" / "gradguard"
 LONGEST = 600
-PURE = ("findings", "source", "tape", "rules", "check", "fixes", "ide")
+PURE = ("findings", "source", "engine", "rules", "check", "fixes", "ide")
 IMPURE_MODULES = {
     "asyncio", "http", "multiprocessing", "random", "shutil", "socket", "subprocess", "tempfile", "threading", "time",
     "urllib",

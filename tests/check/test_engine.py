@@ -9,12 +9,12 @@ import pytest
 from gradguard.check.api import check, run
 from gradguard.check.settings import Settings
 from gradguard.check.workspace import EMPTY, Workspace
+from gradguard.engine import SharingNotNoted, analyse
 from gradguard.findings import Finding, Limit
 from gradguard.ops import table
 from gradguard.rules import registry
 from gradguard.source.text import Source
-from gradguard.tape import SharingNotNoted, analyse
-from tests.tape.analysing import NO_FILES
+from tests.engine.analysing import NO_FILES
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FILES = sorted([*(FIXTURES / "inplace").glob("*.py"), *(FIXTURES / "graph").glob("*.py")])

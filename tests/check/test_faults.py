@@ -9,16 +9,16 @@ import pytest
 from gradguard.check.api import Report, check
 from gradguard.check.settings import Settings
 from gradguard.check.workspace import EMPTY
+from gradguard.engine import analyse as run_tape
+from gradguard.engine.domain.events import Event
+from gradguard.engine.models import library
 from gradguard.findings import Limit, Span
 from gradguard.ide.analysis import analyse, analysis
 from gradguard.ops import table
 from gradguard.rules import registry
 from gradguard.rules.model import Context
 from gradguard.source.text import Source
-from gradguard.tape import analyse as run_tape
-from gradguard.tape import library
-from gradguard.tape.events import Event
-from tests.tape.analysing import NO_FILES
+from tests.engine.analysing import NO_FILES
 
 BAD = """\
 def {name}(x):
@@ -105,7 +105,7 @@ def test_a_fault_before_anything_is_run_costs_the_file(monkeypatch: pytest.Monke
     def broken(*_: object) -> object:
         raise ValueError
 
-    monkeypatch.setattr("gradguard.tape.reuse.surroundings", broken)
+    monkeypatch.setattr("gradguard.engine.driver.reuse.surroundings", broken)
     report = checked(TWO)
     assert (report.findings, report.lost) == ((), True)
     assert [limit.message for limit in report.faults] == [
@@ -126,7 +126,7 @@ def test_a_fault_in_one_function_lets_the_others_be_fixed(
 ) -> None:
     source = Source("train.py", TWO + "def faulty(x):\n    return torch.erf(x)\n")
     assert analysis(source, Settings(), EMPTY, analyse).whole
-    monkeypatch.setattr("gradguard.tape.reuse.surroundings", None)
+    monkeypatch.setattr("gradguard.engine.driver.reuse.surroundings", None)
     assert not analysis(source, Settings(), EMPTY, analyse).whole
 
 

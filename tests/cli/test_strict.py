@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gradguard.cli import main
-from gradguard.tape import library
+from gradguard.engine.models import library
 from tests.cli.running import RAISES
 
 FAULTY = "def faulty(x):\n    return torch.erf(x)\n"
@@ -96,7 +96,7 @@ def test_reports_carry_it(project: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_what_the_analysis_is_not_meant_to_do_fails_no_strict_run(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gradguard.tape.entry.MAX_STEPS", 10)
+    monkeypatch.setattr("gradguard.engine.driver.entry.MAX_STEPS", 10)
     (project / "long.py").write_text("import torch\n" + "x = torch.ones(2)\n" * 30)
     assert checked("--strict") == 0
 
@@ -104,7 +104,7 @@ def test_what_the_analysis_is_not_meant_to_do_fails_no_strict_run(
 def test_a_file_that_is_lost_is_told_once(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("gradguard.tape.reuse.surroundings", None)
+    monkeypatch.setattr("gradguard.engine.driver.reuse.surroundings", None)
     (project / "both.py").write_text(BOTH)
     for words in ((), ("--strict",)):
         assert checked("--format", "github", *words) == 2

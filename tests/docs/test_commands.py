@@ -180,7 +180,7 @@ def test_the_code_map_names_what_there_is() -> None:
     assert {folder.name for folder in about.values()} >= {
         "source",
         "ops",
-        "tape",
+        "engine",
         "rules",
         "check",
         "fixes",

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from gradguard.engine.models import library
 from gradguard.findings import FixPlan
 from gradguard.fixes import api
 from gradguard.ide.analysis import analyse
 from gradguard.source.text import Source
-from gradguard.tape import library
 from tests.lsp.inside import Inside
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
+from gradguard.engine.autograd.overlap import NO_SHARING, asks
 from gradguard.ops.table import load
-from gradguard.tape.overlap import NO_SHARING, asks
 
 Operand = Callable[[torch.Tensor], torch.Tensor]
 ROWS = torch.tensor([0, 1, 2])

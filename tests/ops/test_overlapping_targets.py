@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from gradguard.tape.machine import OVERLAP_ALLOWED
+from gradguard.engine.autograd.machine import OVERLAP_ALLOWED
 
 ROWS = torch.tensor([0, 1, 2])
 PLACES = torch.tensor([[0, 1, 2], [2, 1, 0], [1, 1, 1]])

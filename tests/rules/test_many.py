@@ -12,7 +12,7 @@ from gradguard.rules import registry
 from gradguard.rules.registry import BRIEF, WITH_FIXES
 from gradguard.source import blocks
 from gradguard.source.text import Source
-from tests.tape.analysing import analysed
+from tests.engine.analysing import analysed
 
 START = "import torch\nnet = torch.nn.Linear(3, 3)\nx = torch.rand(3, requires_grad=True)\n"
 

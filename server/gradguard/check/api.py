@@ -96,9 +96,9 @@ def lost(path: str, error: BaseException) -> Report:
 def _engine(
     source: Source, settings: Settings, workspace: Workspace
 ) -> tuple[Iterable[Finding], Iterable[Limit]]:
+    from gradguard.engine import SharingNotNoted, analyse
     from gradguard.ops import table
     from gradguard.rules import registry
-    from gradguard.tape import SharingNotNoted, analyse
 
     rows = table.load(None if settings.torch == "auto" else settings.torch)
     # Most files have no finding whose fix depends on it.

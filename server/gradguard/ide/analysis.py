@@ -14,7 +14,7 @@ from gradguard.ide.standing import elsewhere, shown
 from gradguard.source.text import Source
 
 if TYPE_CHECKING:
-    from gradguard.tape.facts import Facts
+    from gradguard.engine.domain.facts import Facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ def analyse(
     def engine(
         source: Source, settings: Settings, workspace: Workspace
     ) -> tuple[Iterable[Finding], Iterable[Limit]]:
+        from gradguard.engine import analyse as run
         from gradguard.ops import table
         from gradguard.rules import registry
-        from gradguard.tape import analyse as run
 
         version = None if settings.torch == "auto" else settings.torch
         tape = run(source, table.load(version), workspace, before.tape if before else None, noting=True)

@@ -13,7 +13,7 @@ from gradguard.ide.varhover import text
 from gradguard.ide.wording import Wording, inline
 
 if TYPE_CHECKING:
-    from gradguard.tape.facts import Fact, Facts
+    from gradguard.engine.domain.facts import Fact, Facts
 
 GRAPH_KEPT = frozenset(("GG201", "GG202"))
 MAX_OPS = 2

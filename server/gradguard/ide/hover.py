@@ -19,7 +19,7 @@ from gradguard.ide.pages import link, page
 from gradguard.ide.wording import Wording, inline
 
 if TYPE_CHECKING:
-    from gradguard.tape.facts import Facts
+    from gradguard.engine.domain.facts import Facts
 
 RULE = "\n\n---\n\n"
 

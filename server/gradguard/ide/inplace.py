@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from gradguard.check.workspace import EMPTY, Workspace
+from gradguard.engine import Analysis, analyse
+from gradguard.engine.observe.holders import NOBODY, Sharing
 from gradguard.findings import Applicability, FixPlan, Span
 from gradguard.ops import table
 from gradguard.rules import asking, registry
 from gradguard.source.printable import quotable
 from gradguard.source.text import Source
-from gradguard.tape import Analysis, analyse
-from gradguard.tape.holders import NOBODY, Sharing
 
 MAX_ROUNDS = 8
 UNSEEN = frozenset({"untyped", "shape"})

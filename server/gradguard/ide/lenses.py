@@ -11,7 +11,7 @@ from gradguard.ide.analysis import Analysis
 from gradguard.ide.wording import Wording
 
 if TYPE_CHECKING:
-    from gradguard.tape.facts import Facts
+    from gradguard.engine.domain.facts import Facts
 
 MAX_OPS = 4
 

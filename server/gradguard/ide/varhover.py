@@ -12,7 +12,7 @@ from gradguard.ide.ophover import About
 from gradguard.ide.wording import Wording, inline
 
 if TYPE_CHECKING:
-    from gradguard.tape.facts import Fact, Facts, Kept
+    from gradguard.engine.domain.facts import Fact, Facts, Kept
 
 MAX_KEPT = 4
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from gradguard.engine.domain.events import Event, GraphKept
 from gradguard.findings import Finding
 from gradguard.rules.detaching import detached, without_graph
 from gradguard.rules.kept import severity, what_is_kept
 from gradguard.rules.model import Context, Rule, quoted
-from gradguard.tape.events import Event, GraphKept
 
 
 def render(context: Context, event: Event) -> Finding | None:

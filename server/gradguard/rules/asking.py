@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
+from gradguard.engine import Analysis
+from gradguard.engine.domain.tensors import Place
 from gradguard.rules.blocks import function_around
 from gradguard.rules.model import Context
 from gradguard.source.blocks import gathered
 from gradguard.source.blocks import kept as remembered
 from gradguard.source.text import Source
-from gradguard.tape import Analysis
-from gradguard.tape.domain import Place
 
 _TESTED = frozenset({"requires_grad", "is_leaf", "is_grad_enabled", "is_inference_mode_enabled"})
 _HOOKED = frozenset({"register_hook", "retain_grad", "grad_fn", "needs_input_grad", "saved_tensors_hooks"})

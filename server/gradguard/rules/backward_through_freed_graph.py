@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gradguard.engine.domain.events import Event, SecondBackward
 from gradguard.findings import Applicability, Finding, FixPlan, spans_text
 from gradguard.rules.asking import hooks
 from gradguard.rules.blocks import between, function_around
@@ -11,7 +12,6 @@ from gradguard.rules.caught import caught
 from gradguard.rules.detaching import detached
 from gradguard.rules.model import ERROR, Context, Rule, quoted
 from gradguard.source.loops import alone
-from gradguard.tape.events import Event, SecondBackward
 
 
 def render(context: Context, event: Event) -> Finding | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from gradguard.engine.domain.tensors import Place
 from gradguard.findings import Applicability, FixPlan, spans_text
 from gradguard.rules.model import Context
 from gradguard.source.blocks import above, around, by_name, gathered, kept
 from gradguard.source.loops import alone
-from gradguard.tape.domain import Place
 
 
 def between(tree: ast.Module, first: ast.AST, second: ast.AST) -> tuple[list[ast.stmt], int, int] | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gradguard.engine.domain.events import BrokenGraph, Event
 from gradguard.findings import Applicability, Finding, FixPlan
 from gradguard.rules.model import ERROR, WARNING, Context, Rule, quoted
-from gradguard.tape.events import BrokenGraph, Event
 
 _HOW = {
     "no_grad": "no_grad here cuts off parameters that the optimizer should train",

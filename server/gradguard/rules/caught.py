@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+from gradguard.engine.domain.tensors import Place
 from gradguard.rules.model import Context
 from gradguard.source.blocks import above, by_name, gathered, kept
-from gradguard.tape.domain import Place
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ERRORS = frozenset({"RuntimeError", "Exception", "BaseException"})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gradguard.engine.domain.events import CreateGraphCycle, Event
 from gradguard.findings import Finding
 from gradguard.rules.model import WARNING, Context, Rule
-from gradguard.tape.events import CreateGraphCycle, Event
 
 
 def render(context: Context, event: Event) -> Finding | None:

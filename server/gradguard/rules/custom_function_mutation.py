@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
+from gradguard.engine.domain.events import Event, FunctionMutation
 from gradguard.findings import Applicability, Finding, FixPlan
 from gradguard.rules.blocks import function_around
 from gradguard.rules.model import WARNING, Context, Rule, quoted
 from gradguard.rules.repair import made_anew, root_name
-from gradguard.tape.events import Event, FunctionMutation
 
 _WHAT = {
     "input": "an input, without `ctx.mark_dirty`",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from gradguard.engine.domain.events import GraphKept
+from gradguard.engine.domain.tensors import Place
 from gradguard.findings import Applicability, FixPlan, spans_text
 from gradguard.rules.asking import asks, differentiated_again, keeper
 from gradguard.rules.blocks import may_be_plain, settled
 from gradguard.rules.model import Context
 from gradguard.source.blocks import gathered, union
-from gradguard.tape.domain import Place
-from gradguard.tape.events import GraphKept
 
 _DISPLAYS = (ast.Tuple, ast.List, ast.Set, ast.Dict)
 _WITHOUT_GRAPH = (*_DISPLAYS, ast.Name, ast.Lambda, ast.BoolOp)

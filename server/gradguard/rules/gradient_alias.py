@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from gradguard.engine.domain.events import Event, GradientAlias
 from gradguard.findings import Applicability, Finding
 from gradguard.rules.model import WARNING, Context, Rule, quoted
-from gradguard.tape.events import Event, GradientAlias
 
 
 def render(context: Context, event: Event) -> Finding | None:

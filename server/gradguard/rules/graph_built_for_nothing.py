@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gradguard.engine.domain.events import Event, UnusedGraph
 from gradguard.findings import Applicability, Finding
 from gradguard.rules.model import INFORMATION, Context, Rule, quoted
 from gradguard.rules.reach import without_grad
-from gradguard.tape.events import Event, UnusedGraph
 
 _WHY = {
     "eval": "records a graph that no backward uses; wrap the loop in `torch.no_grad()`",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gradguard.engine.domain.events import Event, HookWrite
 from gradguard.findings import Finding
 from gradguard.rules.model import WARNING, Context, Rule, quoted
 from gradguard.rules.repair import made_anew
-from gradguard.tape.events import Event, HookWrite
 
 
 def render(context: Context, event: Event) -> Finding | None:

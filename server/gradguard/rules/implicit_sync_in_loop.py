@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import re
 
+from gradguard.engine.domain.events import Event, HostRead
 from gradguard.findings import Applicability, Finding, FixPlan
 from gradguard.rules.model import INFORMATION, Context, Rule, quoted
 from gradguard.rules.reading import counts, often
-from gradguard.tape.events import Event, HostRead
 
 _HOW = {
     "bool": "as a condition",

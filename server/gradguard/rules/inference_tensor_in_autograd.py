@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from gradguard.engine.domain.events import Event, InferenceSaved, RefusedWrite
 from gradguard.findings import Applicability, Finding
 from gradguard.rules.caught import caught
 from gradguard.rules.model import ERROR, Context, Rule, quoted
 from gradguard.rules.permitted import relaxed
 from gradguard.rules.refused import render_refused
-from gradguard.tape.events import Event, InferenceSaved, RefusedWrite
 
 
 def render(context: Context, event: Event) -> Finding | None:

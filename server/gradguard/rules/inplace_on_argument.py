@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gradguard.engine.domain.events import ArgumentWrite, Event
 from gradguard.findings import Finding
 from gradguard.rules.model import WARNING, Context, Rule, quoted
 from gradguard.rules.repair import made_anew
-from gradguard.tape.events import ArgumentWrite, Event
 
 
 def render(context: Context, event: Event) -> Finding | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gradguard.engine.domain.events import Event, RefusedWrite
 from gradguard.findings import Finding
 from gradguard.rules.model import Context, Rule
 from gradguard.rules.refused import render_refused
-from gradguard.tape.events import Event, RefusedWrite
 
 
 def render(context: Context, event: Event) -> Finding | None:

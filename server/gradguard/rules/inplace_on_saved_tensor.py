@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gradguard.engine.domain.events import Event, SavedTensorMutated, WriteFact
 from gradguard.findings import Finding
 from gradguard.rules.model import ERROR, Context, Rule, quoted, role_name
 from gradguard.rules.repair import ways_out
-from gradguard.tape.events import Event, SavedTensorMutated, WriteFact
 
 TORCH_SAYS = "one of the variables needed for gradient computation has been modified by an inplace operation"
 

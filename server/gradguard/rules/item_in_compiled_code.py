@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gradguard.engine.domain.events import Event, HostRead
 from gradguard.findings import Finding
 from gradguard.rules.model import WARNING, Context, Rule, quoted
-from gradguard.tape.events import Event, HostRead
 
 
 def render(context: Context, event: Event) -> Finding | None:

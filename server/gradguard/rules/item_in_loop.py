@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from gradguard.engine.domain.events import Event, HostRead
 from gradguard.findings import Applicability, Finding, FixPlan
 from gradguard.rules.model import INFORMATION, WARNING, Context, Rule, quoted
 from gradguard.rules.reading import counts, often
 from gradguard.source.loops import guardable, read_behind
-from gradguard.tape.events import Event, HostRead
 
 
 def render(context: Context, event: Event) -> Finding | None:

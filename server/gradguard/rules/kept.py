@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gradguard.engine.domain.events import GraphKept
 from gradguard.findings import Severity
-from gradguard.tape.events import GraphKept
 
 
 def severity(event: GraphKept) -> tuple[Severity, Severity]:

@@ -7,11 +7,17 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from gradguard.engine.domain.events import (
+    Event,
+    InferenceSaved,
+    RefusedWrite,
+    SavedTensorMutated,
+    SecondBackward,
+)
+from gradguard.engine.domain.tensors import Place
+from gradguard.engine.driver.entry import Analysis
 from gradguard.findings import Applicability, Certainty, Finding, FixPlan, Related, Severity, Span
 from gradguard.source.printable import quotable
-from gradguard.tape.domain import Place
-from gradguard.tape.entry import Analysis
-from gradguard.tape.events import Event, InferenceSaved, RefusedWrite, SavedTensorMutated, SecondBackward
 
 Render = Callable[["Context", Event], "Finding | None"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
+from gradguard.engine.domain.events import Event, RetainGraph
 from gradguard.findings import Applicability, Finding, FixPlan
 from gradguard.rules.asking import looks_into_graph
 from gradguard.rules.blocks import settled
 from gradguard.rules.model import INFORMATION, WARNING, Context, Rule
-from gradguard.tape.events import Event, RetainGraph
 
 
 def render(context: Context, event: Event) -> Finding | None:

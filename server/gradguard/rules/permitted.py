@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from gradguard.engine.domain.events import RefusedWrite
+from gradguard.engine.domain.tensors import Place
 from gradguard.findings import Applicability, FixPlan
 from gradguard.ops import table
 from gradguard.rules.asking import second_order
@@ -16,8 +18,6 @@ from gradguard.rules.caught import caught
 from gradguard.rules.model import Context
 from gradguard.rules.repair import rewritten, written
 from gradguard.source.blocks import above
-from gradguard.tape.domain import Place
-from gradguard.tape.events import RefusedWrite
 
 _ELEMENTWISE = frozenset(
     {"add_", "sub_", "mul_", "div_", "pow_", "exp_", "relu_", "sigmoid_", "tanh_", "clamp_"}

@@ -6,14 +6,14 @@ import ast
 import re
 from functools import partial
 
+from gradguard.engine.domain.events import UnusedGraph
+from gradguard.engine.domain.tensors import Place
 from gradguard.findings import Applicability, FixPlan
 from gradguard.rules.asking import asks, caches_weights, pads
 from gradguard.rules.blocks import settled
 from gradguard.rules.inference import stays_inside
 from gradguard.rules.model import Context
 from gradguard.source.blocks import above, kept
-from gradguard.tape.domain import Place
-from gradguard.tape.events import UnusedGraph
 
 _EVALUATES = re.compile(
     r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|infer|inference)(_|$)"

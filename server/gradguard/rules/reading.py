@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gradguard.engine.domain.events import HostRead
 from gradguard.rules.model import Context
-from gradguard.tape.events import HostRead
 
 _PER = {
     "parameter": "once per parameter",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gradguard.engine.domain.events import RefusedWrite
 from gradguard.findings import Finding
 from gradguard.rules.model import ERROR, Context, quoted
 from gradguard.rules.permitted import permitted
-from gradguard.tape.events import RefusedWrite
 
 _WHY = {
     "leaf": "a leaf that requires grad",

@@ -11,6 +11,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from gradguard.engine.domain.events import SavedTensorMutated, WriteFact
+from gradguard.engine.domain.tensors import Place
+from gradguard.engine.observe.holders import ELSEWHERE, NOBODY, Sharing
 from gradguard.findings import Applicability, FixPlan, spans_text
 from gradguard.ops import table
 from gradguard.rules.asking import reads_flags, sees_ops
@@ -18,9 +21,6 @@ from gradguard.rules.blocks import after, function_around, may_be_plain
 from gradguard.rules.model import Context, quoted
 from gradguard.source.blocks import around, gathered, union
 from gradguard.source.loops import fills_rows
-from gradguard.tape.domain import Place
-from gradguard.tape.events import SavedTensorMutated, WriteFact
-from gradguard.tape.holders import ELSEWHERE, NOBODY, Sharing
 
 HARMLESS = frozenset(
     {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gradguard.engine.domain.events import Event, SavedTensorMutated
 from gradguard.findings import Finding
 from gradguard.rules.blocks import after
 from gradguard.rules.model import ERROR, Context, Rule, quoted
-from gradguard.tape.events import Event, SavedTensorMutated
 
 
 def render(context: Context, event: Event) -> Finding | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from gradguard.engine.domain.events import Event, SavedTensorMutated, WriteFact
 from gradguard.findings import Applicability, Finding
 from gradguard.rules.model import WARNING, Context, Rule, quoted, role_name
 from gradguard.rules.repair import copied, ways_out
-from gradguard.tape.events import Event, SavedTensorMutated, WriteFact
 
 _HOW = {
     "numpy": "through NumPy memory",

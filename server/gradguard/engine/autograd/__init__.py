@@ -1,0 +1,1 @@
+"""The autograd machine: recording, saving, writing, versions, where elements lie, walking backward."""

@@ -1,0 +1,239 @@
+"""What happened on the tape that a rule may want to report.
+
+The engine emits facts, rules add words. Each event keeps the whole path (save, write, backward), so that a
+finding can show why. `certain` is False where one needed fact was inferred or unknown; whether *every* path
+does it is decided when paths are merged (`explore`).
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from gradguard.engine.domain.tensors import Place
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFact:
+    """A tensor that an op keeps for backward."""
+
+    op: str
+    place: Place
+    role: str
+    why: str
+    text: str
+    """Source text of the saved expression."""
+    expr: ast.AST | None = None
+    """The saved expression: the argument, or the whole op where its result is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFact:
+    """An in-place write."""
+
+    op: str
+    place: Place
+    text: str
+    kind: str
+    counted: bool
+    statement: ast.stmt | None = None
+    shared: bool = False
+    """Another name or object sees the write too."""
+    same_name: bool = False
+    """Written through the very name that was saved."""
+    alias_at: Place | None = None
+    maker: Place | None = None
+    """Where the module that writes was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Base of all events: `place` is where the squiggle goes."""
+
+    place: Place
+    certain: bool | None
+    """True: certain. False: likely. None: possible only."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTensorMutated(Event):
+    """GG101, GG105, GG106: a saved tensor was written before backward reached it."""
+
+    saved: SavedFact
+    write: WriteFact
+    backward: Place | None
+    """None: the tensor leaves, and a caller may differentiate it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedWrite(Event):
+    """GG102, GG103, GG104, GG107, GG109: torch refuses this write at its statement."""
+
+    reason: str
+    """`leaf`, `view-of-leaf`, `multi-view`, `no-grad-view`, `expanded`, `inference`, `function-output`."""
+    write: WriteFact
+    source: Place | None
+    """Where the tensor became what it is (view made, expanded, created)."""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceSaved(Event):
+    """GG107: an op must save a tensor that was made under inference_mode."""
+
+    op: str
+    text: str
+    made: Place
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionMutation(Event):
+    """GG108: a custom Function writes an input without mark_dirty, a saved tensor or grad_output."""
+
+    what: str
+    """`input`, `saved`, `grad_output`."""
+    text: str
+    op: str
+
+
+@dataclass(frozen=True, slots=True)
+class HookWrite(Event):
+    """GG110: a tensor hook writes its gradient argument."""
+
+    text: str
+    op: str
+    registered: Place
+
+
+@dataclass(frozen=True, slots=True)
+class InputRewritten(Event):
+    """GG111: a sub-module's in-place op rewrote an input that is read again."""
+
+    text: str
+    op: str
+    read_again: Place
+    submodule: Place
+
+
+@dataclass(frozen=True, slots=True)
+class GradientAlias(Event):
+    """GG112: `p.grad` kept by reference and overwritten later."""
+
+    text: str
+    overwritten: Place
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentWrite(Event):
+    """GG120: a function writes into its caller's tensor."""
+
+    text: str
+    op: str
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class SecondBackward(Event):
+    """GG203: backward through a graph that an earlier backward freed."""
+
+    first: Place
+    second: Place
+    carried: Place | None
+    text: str
+    op: str
+    made: Place
+    loop: bool
+    many: bool = False
+    """`text` names a tuple of tensors."""
+    apart: bool = False
+    """The second cannot begin where the first does: gradients were read in between, or a sum would have no graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphKept(Event):
+    """GG201, GG202: graph of earlier iterations is held when an iteration ends."""
+
+    how: str
+    """`accumulate` or `store`."""
+    text: str
+    loop: Place
+    activations: bool
+    """Saved tensors stay alive too, not graph nodes only."""
+    holds: str
+    statement: ast.stmt | None = None
+    many: bool = False
+    """`text` names a tuple of tensors."""
+    inside: bool = False
+    """What the statement stores is not the tensor itself but something that holds it."""
+    trained: bool = False
+    """A backward in the loop goes through the kept value itself: of what is stored, one of a later iteration."""
+    fed: tuple[str, ...] = ()
+    """Names of the values with a graph that the statement adds to what it kept before; empty for one without name."""
+    shared: bool = False
+    """Code that is not followed may go through the graph, or the tensor has attributes that another one lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphReleased(Event):
+    """What this statement keeps is let go or differentiated on some path of the loop: keeping it is fine."""
+
+    loop: Place
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedGraph(Event):
+    """GG204: recorded but never differentiated."""
+
+    text: str
+    why: str
+    """`bare`, `target`, `eval` (the network is in eval mode), or `unused`."""
+    shared: bool = False
+    """Code that is not followed may go through the graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenGraph(Event):
+    """GG205: a value that should train is cut off and flows back into a loss."""
+
+    how: str
+    text: str
+    loss: Place | None
+    raises: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RetainGraph(Event):
+    """GG206: `retain_graph=True` with no second backward through that graph."""
+
+    grows: bool
+    shared: bool = False
+    """Code that is not followed may go through it, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateGraphCycle(Event):
+    """GG207: `backward(create_graph=True)` keeps `.grad` and graph in a cycle."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostRead(Event):
+    """GG301, GG302, GG303: the host waits for the device."""
+
+    how: str
+    """`item`, `tolist`, `cpu`, `numpy`, `float`, `bool`, `print`, `index`, `mask`, ..."""
+    text: str
+    loop: Place | None
+    guarded: bool
+    implicit: bool
+    device: str
+    """`accelerator`, `cpu` or `unknown`."""
+    per: str = "step"
+    """`step`, `parameter`, `element`, `call` (a method that is called once a step) or `once`."""
+    before_backward: bool = False
+    """A backward through the tensor that is read comes later."""
+    used: str = ""
+    """`guarded` where the value is used under guards only that the read is not under, or empty."""
+    compiled: bool = False
+    statement: ast.stmt | None = None

@@ -1,0 +1,371 @@
+"""Abstract Python values.
+
+Plain constants (numbers, strings, None, booleans) stand for themselves. Everything whose identity matters is
+an object of its own, created anew on each path, so that the interpreter may simply mutate it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Hashable, Iterator, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gradguard.engine.domain.keys import Key, Structure
+from gradguard.engine.domain.tensors import NO_CUTS, Cut, Place, Tensor, Tri
+
+if TYPE_CHECKING:
+    from gradguard.engine.domain.frame import Frame, Namespace
+
+Value = Any
+"""Any abstract value: a Python constant or one of the classes of this file, or a Tensor."""
+
+
+GRAPHLESS = "__graphless__"
+"""Fact of an unknown value: no gradient goes through it if it is a tensor."""
+
+
+class Sym:
+    """A value that is not known.
+
+    `key` is structural, so that the same condition asked twice is answered the same way: `step % 10 == 0`
+    over the same `step` has the same key both times.
+    """
+
+    __slots__ = ("data", "facts", "key", "kind", "tensor", "text")
+
+    def __init__(self, key: Structure, kind: str = "any", *, data: bool = False, text: str = "") -> None:
+        self.key = key
+        self.kind = kind
+        """`any`, `number`, `int`, `str`, `bool`, `module`, `tensor`, `index`, `optimizer`, `device`, `dtype`."""
+        self.data = data
+        """Comes out of a data loader or another source that never requires grad."""
+        self.tensor: Tensor | None = None
+        self.facts: dict[str, Value] = {}
+        self.text = text
+
+
+@dataclass(slots=True, eq=False)
+class ListV:
+    """A list; `open` when it may hold more than the known items."""
+
+    items: list[Value] = field(default_factory=list)
+    open: bool = False
+    made: Place | None = None
+    kind: str = "list"
+    """`list`, `set`, `deque`, `modules`, `parameters`."""
+    maxlen: Value = None
+    escaped: bool = False
+    trimmed: bool = False
+    """Cut to a fixed number of items by a loop that is running: it does not grow."""
+    counted: bool = False
+    """A loop whose last passes are not run puts items in: its length is not known."""
+
+
+@dataclass(slots=True, eq=False)
+class TupleV:
+    """A tuple, or a named tuple when `names` is set."""
+
+    items: tuple[Value, ...] = ()
+    names: tuple[str, ...] = ()
+    open: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class DictV:
+    """A dictionary keyed by constants or by the identity of objects."""
+
+    items: MutableMapping[object, tuple[Value, Value]] = field(default_factory=dict)
+    """key token -> (key value, value)"""
+    open: bool = False
+    made: Place | None = None
+    factory: Value = None
+    kind: str = "dict"
+    escaped: bool = False
+    counted: bool = False
+    """A loop whose last passes are not run puts items in: its length is not known."""
+
+
+@dataclass(slots=True, eq=False)
+class FunctionV:
+    """A function, lambda or method written in the workspace."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    name: str
+    scope: Frame | None
+    namespace: Namespace
+    defaults: dict[str, Value] = field(default_factory=dict)
+    owner: ClassV | None = None
+    modes: tuple[tuple[str, Tri], ...] = ()
+    """What decorators set, innermost first: a mode of `ContextV` and its flag."""
+    kind: str = "function"
+    """`function`, `staticmethod`, `classmethod`, `property`, `cached_property`, `contextmanager`."""
+    compiled: bool = False
+    kept: Tri = False
+    """What it returns is remembered, and returned again (`functools.cache`); None where that is not sure."""
+    attributes: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class ClassV:
+    """A class written in the workspace."""
+
+    name: str
+    bases: list[Value]
+    attributes: dict[str, Value]
+    node: ast.ClassDef | None = None
+    namespace: Namespace | None = None
+    dataclass: bool = False
+    frozen: bool = False
+    """Its objects refuse to have their attributes bound anew."""
+    fields: list[tuple[str, Value]] = field(default_factory=list)
+    order: tuple[Value, ...] | None = None
+    """The class and its bases in lookup order, once it was asked for."""
+    kind: str = ""
+    """Which of torch's base classes it has, once it was asked for."""
+
+
+@dataclass(slots=True, eq=False)
+class Instance:
+    """An object of a workspace class, or of a torch class (`cls` is then a TorchName)."""
+
+    cls: Value
+    attributes: dict[str, Value] = field(default_factory=dict)
+    made: Place | None = None
+    escaped: bool = False
+    training: Value = True
+    hooks: list[tuple[str, Value, Place]] = field(default_factory=list)
+    compiled: bool = False
+    stored: set[str] = field(default_factory=set)
+    """Names of a module's buffers that its state dict holds."""
+
+
+@dataclass(slots=True, eq=False)
+class Method:
+    """A function bound to its receiver."""
+
+    receiver: Value
+    function: Value
+
+
+@dataclass(slots=True, eq=False)
+class BuiltinMethod:
+    """A method of a built-in or torch object, by name."""
+
+    receiver: Value
+    name: str
+
+
+@dataclass(slots=True, eq=False)
+class SuperV:
+    """`super()` inside a method."""
+
+    receiver: Value
+    after: ClassV | None
+
+
+@dataclass(slots=True, frozen=True)
+class TorchName:
+    """A name that lives in torch: `torch.nn.functional.relu`."""
+
+    path: str
+
+
+@dataclass(slots=True, frozen=True)
+class External:
+    """A name of a library that is not read: `numpy.array`, `os.path.join`, a builtin as `builtins.len`."""
+
+    path: str
+
+
+@dataclass(slots=True, eq=False)
+class PartialV:
+    """`functools.partial`."""
+
+    function: Value
+    args: tuple[Value, ...]
+    kwargs: dict[str, Value]
+
+
+@dataclass(slots=True, eq=False)
+class ModuleV:
+    """An imported module of the workspace."""
+
+    namespace: Namespace
+
+
+@dataclass(slots=True, eq=False)
+class ImportV:
+    """A name that a module's top level imported from the workspace, and that nobody has asked for yet.
+
+    It stands only among a namespace's variables; whoever reads one gets what it stands for.
+    """
+
+    home: Namespace
+    name: str
+    module: str
+    """As the statement names it, with `level` and who is asking: where a module inside a package is looked up."""
+    level: int
+    asking: Namespace
+    busy: bool = False
+    """Somebody is about to find out what it stands for."""
+
+
+@dataclass(slots=True, eq=False)
+class LazyV:
+    """Names that a module's top level defines and that nobody has asked for yet; see `lazy`.
+
+    It stands only among a namespace's variables; whoever reads one gets the name's value.
+    """
+
+    home: Namespace
+    names: set[str]
+    statements: list[tuple[int, ast.stmt]]
+    """What gives them their values, with its place in the top level."""
+    data: bool = False
+    """Some of them are not functions or classes: other statements may change what they hold."""
+    made: dict[str, Value] | None = None
+    """The values, once somebody asked."""
+    busy: bool = False
+    """The statements are running."""
+
+
+@dataclass(slots=True, eq=False)
+class NativeV:
+    """A callable of the engine itself (a decorator's wrapper, a hook handle, ...)."""
+
+    call: Callable[..., Value]
+    name: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class IteratorV:
+    """Something that can be iterated once; `exact` when it ends exactly where torch's would."""
+
+    source: Iterator[Value]
+    exact: bool = True
+    data: bool = False
+    kind: str = ""
+    length: int | None = None
+    over: tuple[Value, ...] = ()
+    """What its items are drawn from."""
+    frame: Frame | None = None
+    """Of a generator function: what it will run on."""
+
+
+@dataclass(slots=True, eq=False)
+class ContextV:
+    """A context manager the engine knows: a grad mode, or one without effect."""
+
+    mode: str
+    """`no_grad`, `enable_grad`, `inference_mode`, `set_grad`, `autocast`, `saved_hooks`, `version`, or empty; of a block that waits for an
+    error `expects` where it may be torch's, else `awaits`."""
+    flag: Value = True
+    value: Value = None
+    saved: Value = None
+    place: Place | None = None
+
+
+@dataclass(slots=True, eq=False)
+class ArrayV:
+    """A NumPy array; `memory_of` when it shares a tensor's bytes."""
+
+    memory_of: Tensor | None = None
+    dtype: str | None = None
+    cuts: frozenset[Cut] = NO_CUTS
+    """Where its numbers left a graph."""
+
+
+CONTAINERS = frozenset({ListV, TupleV, DictV})
+"""Kinds of values that hold others for everybody to see."""
+
+
+def held_by(container: ListV | TupleV | DictV) -> Sequence[Value]:
+    """What a container holds, in order; of a dictionary the values alone."""
+    if isinstance(container, DictV):
+        return [item for _, item in container.items.values()]
+    return container.items
+
+
+def inside(value: Value) -> Iterator[Value]:
+    """The value, or what it and the containers in it hold, in order. Each container is looked into once.
+
+    A container that comes twice, as in `t = (t, t)`, gives what it holds where it comes first.
+    """
+    waiting = [value]
+    seen: set[int] = set()
+    while waiting:
+        one = waiting.pop()
+        if type(one) not in CONTAINERS:
+            yield one
+        elif id(one) not in seen:
+            seen.add(id(one))
+            waiting.extend(reversed(held_by(one)))
+
+
+def extent(value: Value) -> int:
+    """How much there is to go through in a value."""
+    waiting = [value]
+    seen: set[int] = set()
+    found = 0
+    while waiting:
+        one = waiting.pop()
+        found += 1
+        if type(one) in CONTAINERS and id(one) not in seen:
+            seen.add(id(one))
+            waiting.extend(held_by(one))
+    return found
+
+
+def tensors_in(value: Value) -> list[Tensor]:
+    """Every tensor in a value, looking into containers."""
+    kind = type(value)
+    if kind is Tensor:
+        return [value]
+    if kind is Sym:
+        return [value.tensor] if value.tensor is not None else []
+    if kind not in CONTAINERS:
+        return []
+    found = []
+    for one in inside(value):
+        if type(one) is Sym:
+            one = one.tensor
+        if type(one) is Tensor:
+            found.append(one)
+    return found
+
+
+def token(key: Value) -> Hashable:
+    """What a dictionary tells keys apart by."""
+    if key is None or isinstance(key, (bool, int, float, str, bytes)):
+        return key
+    if isinstance(key, Sym):
+        return key.key
+    if isinstance(key, TupleV):
+        return of_tuple(key, token)
+    return ("id", id(key))
+
+
+MAX_KEYED = 256
+"""Parts of a tuple up to which two of them are told to be equal."""
+MAX_KEYED_DEPTH = 16
+
+
+def of_tuple(value: TupleV, of_part: Callable[[Value], Hashable]) -> Hashable:
+    """The key of a tuple, of those of its parts; of a large one, a key of its own."""
+    room = MAX_KEYED
+
+    def key(one: TupleV, depth: int) -> Key | None:
+        nonlocal room
+        room -= 1 + len(one.items)
+        if room < 0 or depth > MAX_KEYED_DEPTH:
+            return None
+        parts: list[object] = ["tuple"]
+        for item in one.items:
+            part = key(item, depth + 1) if type(item) is TupleV else of_part(item)
+            if part is None and type(item) is TupleV:
+                return None
+            parts.append(part)
+        return Key(*parts)
+
+    return key(value, 0) or ("id", id(value))

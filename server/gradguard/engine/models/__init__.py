@@ -1,0 +1,1 @@
+"""What torch, the standard library and unknown objects do."""

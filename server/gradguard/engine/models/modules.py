@@ -1,0 +1,514 @@
+"""`torch.nn.Module`: parameters, children, modes, hooks and the call itself."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradguard.engine.autograd import machine
+from gradguard.engine.dispatch import apply, binding, torchcalls
+from gradguard.engine.dispatch.binding import Bound, Call
+from gradguard.engine.domain.frame import Frame
+from gradguard.engine.domain.tensors import Memory, Place, Tensor, either
+from gradguard.engine.domain.values import (
+    BuiltinMethod,
+    DictV,
+    External,
+    Instance,
+    ListV,
+    NativeV,
+    SuperV,
+    Sym,
+    TorchName,
+    TupleV,
+    Value,
+    tensors_in,
+)
+from gradguard.engine.models import hooks, others
+from gradguard.engine.models.library import METHODS, MISSING, kind_of, torch_function
+from gradguard.engine.python import attributes
+from gradguard.engine.python.calls import call_value
+from gradguard.engine.state.coerce import constant
+from gradguard.engine.state.run import ModuleCall, Rewritten, Run
+from gradguard.ops.model import Form, ModuleRow, Op, Param
+
+AN_OP = 40
+"""Units of work that an operation on tensors takes which no node of the program asks for."""
+_CONTAINERS = ("Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
+
+
+def is_module_class(path: str) -> bool:
+    """Whether a torch name is a class of `torch.nn`."""
+    if not path.startswith("torch.nn.") or path.startswith(
+        ("torch.nn.functional", "torch.nn.init", "torch.nn.utils")
+    ):
+        return False
+    return path.rpartition(".")[2][:1].isupper()
+
+
+def make(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Instance:
+    """An object of a class of `torch.nn`."""
+    from gradguard.engine.models.torchlib import canonical_class
+
+    path = canonical_class(path)
+    made = Instance(TorchName(path), made=call.place)
+    fill(run, made, path, call)
+    return made
+
+
+def fill(run: Run, made: Instance, path: str, call: Call) -> None:
+    """Attributes, parameters and buffers that the constructor of `path` makes."""
+    name = path.rpartition(".")[2]
+    if name in _CONTAINERS:
+        _fill_container(run, made, name, call)
+        return
+    row = run.table.module(path)
+    if row is None:
+        made.attributes["__opaque__"] = True
+        return
+    bound = _bind_init(row.init, call)
+    for key, value in bound.values.items():
+        plain = key.removeprefix("=")
+        if plain not in row.absent and plain not in made.attributes:
+            made.attributes[plain] = value
+    for key, value in row.extra:
+        made.attributes.setdefault(key, constant(value))
+    for key, when in row.parameters:
+        exists = binding.holds(run, when, bound)
+        made.attributes[key] = None if exists is False else new_parameter(run, call.place, key)
+    for key, when in row.buffers:
+        exists = binding.holds(run, when, bound)
+        if exists is False:
+            made.attributes[key] = None
+        else:
+            buffer = run.tensor(call.place)
+            buffer.bound_name, buffer.device = key, "cpu"
+            made.attributes[key] = buffer
+
+
+def _bind_init(params: tuple[Param, ...], call: Call) -> Bound:
+    bound = Bound({}, {}, set())
+    positional = [param for param in params if not param.keyword_only]
+    for index, param in enumerate(positional):
+        if index < len(call.args):
+            bound.values[param.name] = call.args[index]
+            bound.given.add(param.name)
+    for param in params:
+        if param.name in call.kwargs:
+            bound.values[param.name] = call.kwargs[param.name]
+        elif param.name not in bound.values and param.default is not None:
+            bound.values["=" + param.name] = constant(param.default)
+    return bound
+
+
+def new_parameter(run: Run, place: Place, name: str) -> Tensor:
+    """A parameter of a torch module."""
+    made = run.tensor(place)
+    made.parameter = True
+    made.requires_grad = True
+    made.dtype, made.device = "float32", "cpu"
+    made.source = "parameter"
+    made.bound_name = name
+    return made
+
+
+def _fill_container(run: Run, made: Instance, name: str, call: Call) -> None:
+    children: ListV | DictV
+    first = call.args[0] if call.args else call.kwargs.get("modules")
+    if name == "Sequential":
+        if len(call.args) == 1 and isinstance(first, DictV):
+            children = ListV([value for _, value in first.items.values()], open=first.open)
+            for key, value in first.items.values():
+                if isinstance(key, str):
+                    made.attributes[key] = value
+        else:
+            children = ListV(list(call.args), open=call.open_args)
+    elif name in ("ModuleDict", "ParameterDict"):
+        children = (
+            DictV(dict(first.items), open=first.open)
+            if isinstance(first, DictV)
+            else DictV(open=first is not None)
+        )
+    elif isinstance(first, (ListV, TupleV)):
+        children = ListV(list(first.items), open=first.open)
+    else:
+        children = ListV(open=first is not None)
+    made.attributes["__children__"] = children
+
+
+def init(run: Run, frame: Frame, made: Instance, call: Call, node: ast.AST) -> None:
+    """`super().__init__(...)` reaching a class of torch."""
+    from gradguard.engine.models import optim
+
+    for base in attributes.linear(made.cls):
+        if isinstance(base, TorchName):
+            if base.path == "torch.nn.Module":
+                return
+            if is_module_class(base.path):
+                fill(run, made, base.path, call)
+                return
+            if optim.is_optimizer(base.path) or base.path == "torch.optim.Optimizer":
+                optim.fill(run, frame, made, call, node)
+                return
+        elif isinstance(base, External):
+            others.escaped(run, call, node)  # as `class Rows(list)` does
+
+
+def super_call(run: Run, frame: Frame, owner: SuperV, name: str, call: Call, node: ast.AST) -> Value:
+    """`super().method(...)` where no workspace base defines it."""
+    receiver = owner.receiver
+    if name == "__init__":
+        if isinstance(receiver, Instance):
+            init(run, frame, receiver, call, node)
+        return None
+    if isinstance(receiver, Instance):
+        if name in ("forward", "__call__"):
+            return forward_base(run, frame, receiver, call, node)
+        handler = METHODS.get(f"{kind_of(receiver)}.{name}")
+        if handler is not None:
+            return handler(run, frame, receiver, call, node)
+        if name == "__setattr__" and len(call.args) == 2 and isinstance(call.args[0], str):
+            receiver.attributes[call.args[0]] = call.args[1]
+            return None
+    return run.fresh()
+
+
+def attribute(run: Run, owner: Instance, name: str) -> Value:
+    """Attributes every module has."""
+    if name == "training":
+        return owner.training
+    if name == "device":
+        return run.fresh("device")
+    if name in ("_parameters", "_modules", "_buffers"):
+        return DictV(open=True)
+    children = owner.attributes.get("__children__")
+    if isinstance(children, DictV) and name in children.items:
+        return children.items[name][1]
+    if isinstance(children, ListV) and name.isdigit() and int(name) < len(children.items):
+        return children.items[int(name)]
+    if name in ("forward", "__call__"):
+        return BuiltinMethod(owner, name)
+    return MISSING
+
+
+def call_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    """`module(...)`: pre-hooks, forward, hooks."""
+    if module.hooks:
+        call = hooks.before_forward(run, frame, module, call, node)
+    forward = module.attributes.get("forward") or attributes.class_lookup(module.cls, "forward")
+    run.compiled += module.compiled
+    for loop in run.loops:
+        loop.calls = loop.calls or loop.depth == run.depth
+    first = len(run.nodes)
+    inputs = [t for value in (*call.args, *call.kwargs.values()) for t in tensors_in(value)]
+    versions = [t.counter.value for t in inputs]
+    run.depth += 1
+    mark = run.pend(hooks.seen_again(module, call), past=True)
+    try:
+        if forward is not None:
+            result = call_value(run, frame, attributes.bind(run, module, forward), call, node)
+        else:
+            result = forward_base(run, frame, module, call, node)
+    finally:
+        del run.pending[mark:]
+        run.depth -= 1
+        run.compiled -= module.compiled
+    _note_rewrites(run, inputs, versions, result, call, node)
+    # Layers that are tried out while a network is made tell their sizes; that happens once.
+    tried = bool(run.loops) and run.makes(run.loops[-1].functions)
+    if run.depth == 0 and run.loops and not tried and run.modes.grad is not False:
+        fed = either(*[machine.requires_grad(run, t) for t in inputs])
+        noted = ModuleCall(
+            call.place,
+            module,
+            first,
+            len(run.nodes),
+            module.training,
+            fed,
+            tuple(loop for loop in run.loops if loop.frame is None or loop.frame in run.frames),
+            machine.source_text(node),
+        )
+        run.module_calls.append(noted)
+    if module.hooks:
+        result = hooks.after_forward(run, frame, module, call, result, node)
+        if any(kind != "backward" for kind, *_ in module.hooks):
+            _shown_to_hooks(run, first, call, node)
+    return result
+
+
+def _shown_to_hooks(run: Run, first: int, call: Call, node: ast.AST) -> None:
+    """What hooks were given cannot be another tensor than the one that the caller has."""
+    run.work(len(run.nodes) - first)
+    for recorded in run.nodes[first:]:
+        for saved in recorded.saved:
+            if saved.expr is node or saved.expr in call.exprs or saved.expr in call.kwexprs.values():
+                saved.expr = None
+
+
+def _note_rewrites(
+    run: Run, inputs: list[Tensor], versions: list[int], result: Value, call: Call, node: ast.AST
+) -> None:
+    """Inputs that the module wrote in place and did not hand back."""
+    handed: set[Memory] | None = None
+    for tensor, version in zip(inputs, versions):
+        if tensor.counter.value == version:
+            continue
+        if handed is None:
+            handed = {one.memory for one in tensors_in(result)}
+        run.work(len(tensor.counter.writes))
+        writes = [
+            w
+            for w in tensor.counter.writes
+            if w.after > version and w.op.strip("_") not in apply.INPLACE_VIEWS
+        ]
+        if not writes or tensor.memory in handed:
+            continue
+        last = writes[-1]
+        if last.kind == "op":
+            name = tensor.bound_name or machine.source_text(call.expr(0))
+            run.rewritten[tensor.number] = Rewritten(call.place, last, name, run.depth, tensor.counter.value)
+
+
+def forward_base(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    """The forward of torch's own class: by its row, its children, or as an unknown network."""
+    path = next((base.path for base in attributes.linear(module.cls) if isinstance(base, TorchName)), "")
+    name = path.rpartition(".")[2]
+    children = module.attributes.get("__children__")
+    if name == "Sequential" and isinstance(children, ListV):
+        value = call.args[0] if call.args else next(iter(call.kwargs.values()), None)
+        run.work(AN_OP * len(children.items))
+        for child in list(children.items):
+            expr = call.exprs[0] if call.exprs else None
+            value = call_value(run, frame, child, Call([value], {}, call.place, [expr], {}), node)
+        return (
+            opaque(run, [value], call.place, module, node) if children.open and not children.items else value
+        )
+    row = run.table.module(path)
+    if row is None or not row.forms:
+        return opaque(run, [*call.args, *call.kwargs.values()], call.place, module, node)
+    op = Op(path, forms=row.forms)
+    chosen = binding.choose(run, op, call, module=module)
+    if chosen is None:
+        return opaque(run, [*call.args, *call.kwargs.values()], call.place, module, node)
+    form, bound = chosen
+    _attribute_defaults(row, form, bound, module)
+    result = apply.apply(run, op, form, bound, call.place, name=name)
+    if name == "LSTM" and isinstance(result, TupleV) and len(result.items) == 2:
+        return TupleV((result.items[0], TupleV((result.items[1], _like(run, result.items[1], call.place)))))
+    return result
+
+
+def _like(run: Run, one: Value, place: Place) -> Value:
+    """A second result of the same node, as the cell state beside the hidden state."""
+    if not isinstance(one, Tensor):
+        return one
+    made = run.tensor(place)
+    made.node, made.requires_grad, made.leaf = one.node, one.requires_grad, one.leaf
+    made.dtype, made.device, made.likely, made.contiguous = one.dtype, one.device, one.likely, one.contiguous
+    return made
+
+
+def _attribute_defaults(row: ModuleRow, form: Form, bound: Bound, module: Instance) -> None:
+    """Conditions may name constructor arguments that the object does not keep under that name."""
+    for param in row.init:
+        if param.default is not None and param.name not in module.attributes:
+            module.attributes.setdefault(param.name, constant(param.default))
+
+
+def opaque(run: Run, values: list[Value], place: Place, module: Instance | None, node: ast.AST) -> Tensor:
+    """An unknown network: deep, with parameters; its output carries a graph when grad mode is on."""
+    made = run.tensor(place)
+    inputs = [t for value in values for t in tensors_in(value)]
+    made.device = next((t.device for t in inputs if t.device), None)
+    made.contiguous = None
+    made.sure = False
+    trained = parameters(module) if module is not None else []
+    run.work(len(inputs) + len(trained))
+    if run.modes.grad is not False and (not trained or any(p.requires_grad is not False for p in trained)):
+        recorded = machine.record(
+            run,
+            machine.source_text(getattr(node, "func", None)) or "module",
+            place,
+            inputs,
+            certain=False,
+            frees=None,
+        )
+        recorded.opaque = True
+        made.node, made.requires_grad, made.leaf = recorded, None, None
+        recorded.likely = made.likely = True
+    return made
+
+
+def parameters(module: Value) -> list[Tensor]:
+    """Parameters of a module and its children, in order of definition, each once."""
+    found: dict[int, Tensor] = {}
+    seen: set[int] = set()
+    waiting: list[Value] = [module] if isinstance(module, Instance) else []
+    while waiting:
+        value = waiting.pop()
+        if type(value) is Tensor:
+            found.setdefault(value.number, value)
+        elif id(value) not in seen:
+            seen.add(id(value))
+            waiting += reversed(
+                [
+                    one
+                    for one in members_of(value)
+                    if (type(one) is Tensor and one.parameter) or (type(one) is Instance and is_module(one))
+                ]
+            )
+    return list(found.values())
+
+
+def is_module(value: Instance) -> bool:
+    """Whether an object is a module."""
+    return kind_of(value) == "Module"
+
+
+def members_of(module: Value) -> list[Value]:
+    """What a module holds: attributes and children."""
+    if not isinstance(module, Instance):
+        return []
+    children = module.attributes.get("__children__")
+    if children is None:
+        return list(module.attributes.values())
+    members = [value for key, value in module.attributes.items() if key != "__children__"]
+    if isinstance(children, ListV):
+        members.extend(children.items)
+    elif isinstance(children, DictV):
+        members.extend(value for _, value in children.items.values())
+    return members
+
+
+def modules_of(module: Instance) -> list[Instance]:
+    """The module itself and every module below it."""
+    found: dict[int, Instance] = {}
+    waiting = [module]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in found:
+            found[id(one)] = one
+            waiting += reversed(
+                [value for value in members_of(one) if type(value) is Instance and is_module(value)]
+            )
+    return list(found.values())
+
+
+def extent(module: Instance) -> int:
+    """How much there is to go through in a module."""
+    return sum(len(members_of(one)) for one in modules_of(module))
+
+
+def complete(module: Instance) -> bool:
+    """Whether all parameters are known: no opaque part below."""
+    for one in modules_of(module):
+        if one.attributes.get("__opaque__") or any(
+            isinstance(v, Sym) and v.kind in ("any", "module") for v in members_of(one)
+        ):
+            return False
+        children = one.attributes.get("__children__")
+        if isinstance(children, (ListV, DictV)) and children.open:
+            return False
+    return True
+
+
+def names(module: Instance) -> dict[int, str]:
+    """Dotted name of each parameter and buffer below a module, by the tensor's number."""
+    found: dict[int, str] = {}
+    for prefix, one in paths_of(module):
+        for key, value in one.attributes.items():
+            if isinstance(value, Tensor):
+                found.setdefault(value.number, f"{prefix}{key}")
+    return found
+
+
+def paths_of(module: Instance) -> Iterator[tuple[str, Instance]]:
+    """(dotted prefix, module) of the module itself and everything below it."""
+    waiting = [("", module)]
+    seen: set[int] = set()
+    while waiting:
+        prefix, one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield prefix, one
+        below = [
+            (f"{prefix}{key}.", value)
+            for key, value in _named_members(one)
+            if isinstance(value, Instance) and is_module(value)
+        ]
+        # Of parts this deep nobody asks the name.
+        waiting += reversed(below if len(prefix) < MAX_PREFIX else [])
+
+
+MAX_PREFIX = 1000
+"""Characters of the dotted name of a module that is looked into."""
+
+
+def _named_members(module: Instance) -> Iterator[tuple[str, Value]]:
+    children = module.attributes.get("__children__")
+    for key, value in module.attributes.items():
+        if key != "__children__":
+            yield key, value
+    if isinstance(children, ListV):
+        yield from ((str(index), value) for index, value in enumerate(children.items))
+    elif isinstance(children, DictV):
+        yield from ((key, value) for key, value in children.items.values() if isinstance(key, str))
+
+
+@torch_function("torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.DataParallel", "torch.optim.swa_utils.AveragedModel")  # fmt: skip
+def _wrapped(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    """A wrapper is called like the module it holds."""
+    module = call.get(0, "module")
+    if isinstance(module, Instance):
+        made = Instance(TorchName("torch.nn.DataParallel"), made=call.place)
+        made.attributes["module"] = module
+        made.attributes["forward"] = NativeV(
+            lambda run, frame, call, node: call_module(run, frame, module, call, node)
+        )
+        return made
+    return module
+
+
+@torch_function("torch.func.functional_call", "torch.nn.utils.stateless.functional_call")
+def _functional_call(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    """Calls the module with other tensors in the place of its parameters."""
+    module, given, args = (
+        call.get(0, "module"),
+        call.get(1, "parameter_and_buffer_dicts"),
+        call.get(2, "args"),
+    )
+    if not isinstance(module, Instance):
+        return run.fresh()
+    passed = list(args.items) if isinstance(args, TupleV) else [] if args is None else [args]
+    dicts = (
+        [given]
+        if isinstance(given, DictV)
+        else list(given.items)
+        if isinstance(given, (TupleV, ListV))
+        else []
+    )
+    replaced: list[tuple[Instance, str, Value]] = []
+    homes = {f"{prefix}{key}": (one, key) for prefix, one in paths_of(module) for key in list(one.attributes)}
+    for one in dicts:
+        for name, value in one.items.values() if isinstance(one, DictV) else ():
+            home = homes.get(name) if isinstance(name, str) else None
+            if home is not None:
+                replaced.append((home[0], home[1], home[0].attributes[home[1]]))
+                home[0].attributes[home[1]] = value
+    try:
+        inner = Call(passed, {}, call.place, [None for _ in passed], {})
+        return call_module(run, frame, module, inner, node)
+    finally:
+        for owner, key, value in reversed(replaced):
+            owner.attributes[key] = value
+
+
+@torch_function("torch.nn.utils.parameters_to_vector")
+def _to_vector(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    return torchcalls.unknown_op(run, call, "parameters_to_vector")
+
+
+@torch_function("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm", "torch.nn.utils.parametrizations.spectral_norm", "torch.nn.utils.parametrizations.weight_norm", "torch.nn.SyncBatchNorm.convert_sync_batchnorm")  # fmt: skip
+def _reparametrised(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    return call.get(0, "module")

@@ -1,0 +1,553 @@
+"""Graphs that outlive an iteration, graphs that nobody differentiates, and parameters that never learn.
+
+A graph grows with the iterations when, at the end of one, something still holds nodes of an earlier one:
+
+    accumulate   one value whose newest node reaches nodes of an earlier iteration through the very statement
+                 that made it (`total += loss`, a running mean, a moving average)
+    store        values of two iterations, put away by the same statement, both still held
+
+Only step loops count: loops that train, or that call a module from outside any module. What a `forward` collects
+in order to return it is its job. The verdict waits for the end of the path, since a later `backward` through the
+value makes keeping it right.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from gradguard.engine.autograd import layout
+from gradguard.engine.domain.events import (
+    BrokenGraph,
+    CreateGraphCycle,
+    Event,
+    GraphKept,
+    GraphReleased,
+    RetainGraph,
+    SecondBackward,
+    UnusedGraph,
+)
+from gradguard.engine.domain.frame import Frame, Globals, Loop
+from gradguard.engine.domain.tensors import Node, Place, Tensor
+from gradguard.engine.domain.values import (
+    DictV,
+    FunctionV,
+    Instance,
+    ListV,
+    Method,
+    PartialV,
+    Sym,
+    TupleV,
+    Value,
+    tensors_in,
+)
+from gradguard.engine.observe import counting, graphs, holders, lending
+from gradguard.engine.state.run import Kept, Run
+
+MAX_DEPTH = 8
+
+
+def iteration_ends(run: Run, frame: Frame, loop: Loop) -> None:
+    """Note that a pass came to its end."""
+    loop.passes = loop.iteration + 1
+    loop.ends.append(run.tick())
+    counting.pass_ends(run, loop)
+
+
+def loop_ends(run: Run, frame: Frame, loop: Loop) -> None:
+    """Note what holds nodes of earlier passes; a loop inside a step loop passes on that it trained."""
+    if loop.passes > 1 and len(run.nodes) > loop.nodes and _steps(run, loop):
+        _look(run, frame, loop)
+    for outer in run.loops:
+        outer.trains = outer.trains or loop.trains
+        if outer.depth == loop.depth:
+            outer.inner = outer.inner or loop.trains or loop.calls
+            outer.calls = outer.calls or loop.calls
+
+
+def _look(run: Run, frame: Frame, loop: Loop) -> None:
+    """Compare what is held: something of an early pass and something of a late one."""
+    ages = _Ages(loop)
+    last = loop.passes - 1
+    groups: dict[ast.AST, list[tuple[Tensor, int]]] = {}
+    latest: dict[ast.AST, int] = {}
+    seen: set[int] = set()
+    for tensor in _held(run, frame):
+        node = _graph_of(tensor)
+        if tensor.number in seen or node is None:
+            continue
+        seen.add(tensor.number)
+        place = tensor.stored_at or tensor.bound_at or tensor.created
+        age = ages.of(node)
+        made = _made_at(tensor)
+        for at in {place.node, made.node if made is not None else place.node}:
+            latest[at] = max(age, latest.get(at, -1))
+        groups.setdefault(place.node, []).append((tensor, age))
+        late = age > 0 and age >= last // 2
+        if late and made is not None and _accumulates(run, tensor, made, loop, ages, age):
+            _keep(run, loop, [tensor], "accumulate", made, ages)
+    emptied = _emptied(loop.place.node)
+    for held in groups.values():
+        # What is emptied or overwritten in turns holds late passes only; what a counter's test lets begin late, too.
+        place = held[0][0].stored_at or held[0][0].bound_at or held[0][0].created
+        began = 1 if any(_within(place.node, test) for test in loop.late) else 0
+        old = [tensor for tensor, age in held if began <= age <= max(began, last // 3)]
+        new = [tensor for tensor, age in held if age > max(began, last // 3) and age >= last // 2]
+        if old and new:
+            if _container_of(place.node) not in emptied:
+                _keep(run, loop, [*old, *new], "store", place, ages)
+    if last < FEW:
+        return
+    for key in [key for key in run.kept if key[2] is not loop.place.node]:
+        if 0 <= latest.get(key[1], -1) <= last // 3:
+            # A loop inside kept it in the first passes of this one only.
+            del run.kept[key]
+
+
+def _within(node: ast.AST, test: ast.If) -> bool:
+    """Whether a statement stands in the body of a test of the same file."""
+    known: frozenset[ast.AST] | None = getattr(test, "_gradguard_body", None)
+    if known is None:
+        known = frozenset(part for statement in test.body for part in ast.walk(statement))
+        test._gradguard_body = known  # type: ignore[attr-defined]
+    return node in known
+
+
+FEW = 3
+"""Passes after which it shows that what early ones kept does not grow."""
+
+
+def _graph_of(tensor: Tensor) -> Node | None:
+    """The newest node that lives as long as the tensor: its own, or that of the base of a view made under no_grad."""
+    if tensor.node is not None:
+        return tensor.node if tensor.requires_grad is not False else None
+    base = tensor.base
+    return base.node if base is not None and base.requires_grad is not False else None
+
+
+class _Ages:
+    """In which iteration of one loop nodes were made; -1 for before it."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._number = loop.number
+
+    def of(self, node: Node) -> int:
+        for number, iteration in node.iterations:
+            if number == self._number:
+                return iteration
+        return -1
+
+
+def _steps(run: Run, loop: Loop) -> bool:
+    """Whether a loop runs once a step: it trains, calls a module, or is too long to be part of one computation."""
+    if loop.depth or loop.over == "parameters" or (run.makes(loop.functions) and not loop.trains):
+        return False
+    return loop.trains or loop.calls or not loop.exact or loop.length >= LONG
+
+
+LONG = 8
+"""A loop of known length from which on it is taken for a loop over steps."""
+
+
+def _made_at(tensor: Tensor) -> Place | None:
+    """The statement that gave the value its present history: the last write or binding."""
+    write = tensor.counter.writes[-1] if tensor.counter.writes else None
+    bound = tensor.bindings[-1][0] if tensor.bindings else 0
+    if write is not None and write.order > bound and write.statement is not None:
+        return Place(write.place.path, write.statement)
+    return tensor.bound_at
+
+
+def _emptied(loop: ast.AST) -> frozenset[str | None]:
+    """The containers, see `_container_of`, out of which the body of a loop takes items."""
+    known: frozenset[str | None] | None = getattr(loop, "_gradguard_emptied", None)
+    if known is None:
+        known = loop._gradguard_emptied = frozenset(ast.dump(one) for one in _taken_from(loop))  # type: ignore[attr-defined]
+    return known
+
+
+def _taken_from(loop: ast.AST) -> Iterator[ast.expr]:
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _TAKERS:
+            yield node.func.value
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript):
+            if isinstance(node.value.slice, ast.Slice):
+                yield node.value.value
+        elif isinstance(node, ast.Delete):
+            yield from (target.value for target in node.targets if isinstance(target, ast.Subscript))
+
+
+_TAKERS = frozenset({"pop", "popleft", "popitem", "clear", "remove"})
+
+
+def _container_of(statement: ast.AST) -> str | None:
+    """What a statement puts an item into."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        function = statement.value.func
+        return ast.dump(function.value) if isinstance(function, ast.Attribute) else None
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
+        return ast.dump(statement.targets[0].value)
+    return None
+
+
+def _accumulates(run: Run, tensor: Tensor, place: Place, loop: Loop, ages: _Ages, age: int) -> bool:
+    """Whether the statement that made the value consumes the value it made in an earlier iteration than `age`."""
+    if tensor.node is None:
+        return False
+    statement = place.node
+    first, last = getattr(statement, "lineno", 0), getattr(statement, "end_lineno", 0)
+    stack = [tensor.node]
+    seen: set[Node] = set()
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        run.work(graphs.VISIT)
+        # What a network makes of its own state is carried, not accumulated.
+        within = (node.place, *node.calls) if node.depth == loop.depth else (node.place,)
+        inside = any(each.path == place.path and first <= each.line <= (last or first) for each in within)
+        for edge in node.edges:
+            if edge.node is None:
+                continue
+            if 0 <= ages.of(edge.node) < age:
+                carried = edge.tensor
+                same = carried is tensor or _same_holder(carried, tensor)
+                if inside and same:
+                    return True
+            elif ages.of(edge.node) == age:
+                stack.append(edge.node)
+    return False
+
+
+def _same_holder(carried: Tensor, tensor: Tensor) -> bool:
+    if (
+        carried.bound_at is not None
+        and tensor.bound_at is not None
+        and carried.bound_at.node is tensor.bound_at.node
+    ):
+        return True
+    return bool(carried.bound_name) and carried.bound_name == tensor.bound_name
+
+
+def _keep(run: Run, loop: Loop, group: list[Tensor], how: str, place: Place, ages: _Ages) -> None:
+    tensor = group[0]
+    newest = _graph_of(tensor)
+    key = (how, place.node, loop.place.node)
+    if key in run.kept or newest is None:
+        return
+    # A graph that a backward walks is there, whatever was known of its operands.
+    behind = graphs.graph(run, newest)
+    if not any(node.certain or node.opaque or node.walks for node in behind):
+        return
+    old = [node for node in behind if 0 <= ages.of(node) < loop.passes - 1]
+    saving = [
+        node for node in old if node.freed is None and (_saves_much(node) or (node.opaque and not node.walks))
+    ]
+    names = list(dict.fromkeys(saved.text or node.op for node in saving for saved in node.saved))[:4]
+    statement = place.node if isinstance(place.node, ast.stmt) else None
+    name = next(
+        (name for _, at, name in reversed(tensor.bindings) if at.node is place.node), tensor.bound_name
+    )
+    event = GraphKept(
+        place,
+        all(node.certain for node in old),
+        how,
+        name,
+        loop.place,
+        bool(saving),
+        ", ".join(names),
+        statement,
+        holders.is_tuple(run, name),
+        fed=_fed(tensor, place),
+        inside=tensor.stored_inside and tensor.stored_at is place,
+        trained=how == "store" and any(_walked_later(each, loop, ages) for each in group),
+    )
+    # After training steps, or in evaluation, nobody differentiates what was summed up on the way.
+    trains = loop.trains or "evaluates" in run.notes
+    run.kept[key] = Kept(group, run.tick(), event, old, trains)
+
+
+def _walked_later(tensor: Tensor, loop: Loop, ages: _Ages) -> bool:
+    """Whether a backward went through the value in a later pass than the one that made it."""
+    node = _graph_of(tensor)
+    age = ages.of(node) if node is not None else -1
+    return node is not None and 0 <= age < len(loop.ends) and node.walks > loop.ends[age]
+
+
+def _fed(tensor: Tensor, place: Place) -> tuple[str, ...]:
+    """Names of the values with a graph that the statement at a place takes in, but for what it made before."""
+    names: dict[str, None] = {}
+    waiting, seen = [tensor.node] if tensor.node is not None else [], set()
+    first, last = getattr(place.node, "lineno", 0), getattr(place.node, "end_lineno", 0) or 0
+    while waiting:
+        node = waiting.pop()
+        for edge in node.edges:
+            if edge.tensor.requires_grad is False or edge.node in seen:
+                continue
+            made = edge.node.place if edge.node is not None else None
+            if edge.node is None or made is None or made.path != place.path or not first <= made.line <= last:
+                names[edge.tensor.bound_name] = None
+            elif edge.tensor is not tensor and not _same_holder(edge.tensor, tensor):
+                seen.add(edge.node)
+                waiting.append(edge.node)
+    names.pop(tensor.bound_name, None)
+    return tuple(names)
+
+
+def _saves_much(node: Node) -> bool:
+    """Whether a node keeps more than single numbers."""
+    return any(
+        (shapes := saved.tensor.shape) is None or layout.product(shapes) not in (0, 1) for saved in node.saved
+    )
+
+
+def _held(run: Run, frame: Frame) -> Iterable[Tensor]:
+    """Tensors that are held by variables, objects and containers.
+
+    A global that the running entry never touched holds nothing that it made.
+    """
+    seen: set[int] = set()
+    found: list[Tensor] = []
+    for variables in _scopes(run, frame):
+        if isinstance(variables, Globals):
+            for _, value in variables.touched():
+                _collect(value, 0, found, seen)
+        else:
+            run.work(len(variables))
+            for value in variables.values():
+                _collect(value, 0, found, seen)
+    run.work(len(seen) + len(found))
+    return found
+
+
+def _scopes(run: Run, frame: Frame) -> Iterable[dict[str, Value]]:
+    """The variables of the frames that run, of those around them, and of every module."""
+    given: set[int] = set()
+    for active in [*run.frames, frame]:
+        one: Frame | None = active
+        while one is not None and id(one.variables) not in given:
+            given.add(id(one.variables))
+            yield one.variables
+            one = one.parent
+    for namespace in run.namespaces.values():
+        if id(namespace.variables) not in given:
+            yield namespace.variables
+
+
+def _collect(value: Value, depth: int, found: list[Tensor], seen: set[int]) -> None:
+    if isinstance(value, Sym):
+        value = value.tensor
+    if isinstance(value, Tensor):
+        found.append(value)
+        return
+    if type(value) not in _HOLDERS or depth > MAX_DEPTH or id(value) in seen:
+        return
+    held: Iterable[Value] = ()
+    if isinstance(value, (ListV, TupleV)):
+        seen.add(id(value))
+        if not isinstance(value, ListV) or (value.maxlen is None and not value.trimmed):
+            held = value.items
+    elif isinstance(value, DictV):
+        seen.add(id(value))
+        held = [item for _, item in value.items.values()]
+    elif isinstance(value, Instance):
+        seen.add(id(value))
+        held = list(value.attributes.values())
+    elif isinstance(value, Method):
+        held = (value.receiver,)
+    elif isinstance(value, PartialV):
+        held = value.args
+    elif isinstance(value, FunctionV):
+        seen.add(id(value))
+        for item in value.defaults.values():
+            _collect(item, depth + 1, found, seen)
+        if value.scope is not None and not isinstance(value.scope.variables, Globals):
+            around = value.scope.variables
+            held = [around[name] for name in lending.names_in(value.node) if name in around]
+    for item in held:
+        _collect(item, depth + 1, found, seen)
+
+
+_HOLDERS = frozenset({ListV, TupleV, DictV, Instance, Method, PartialV, FunctionV})
+"""Values that may hold a tensor."""
+
+
+def replaced(run: Run, frame: Frame, old: Value, new: Value) -> None:
+    """A name, attribute or item has got a value without graph: what it held is let go."""
+    if not run.loops or (isinstance(new, Tensor) and new.node is not None):
+        return
+    run.weigh((old, new))
+    stay = {tensor.number for tensor in tensors_in(new)}
+    gone = [t for t in tensors_in(old) if t.number not in stay]
+    if isinstance(old, (Tensor, Sym)):
+        # What a container holds as well is let go when the container lets it go.
+        gone = [t for t in gone if t.stored_at is None]
+    elif any(t.node is not None for t in gone):
+        stay = {tensor.number for tensor in _held(run, frame)}
+        gone = [t for t in gone if t.number not in stay]
+    release(run, gone)
+
+
+def release(run: Run, tensors: list[Tensor]) -> None:
+    """Tensors that a container or name held are let go while a loop runs."""
+    if not run.loops:
+        return
+    for tensor in tensors:
+        for place in (tensor.bound_at, tensor.stored_at):
+            if place is None:
+                continue
+            for loop in run.loops:
+                if (place.node, loop.place.node) not in run.released and not run.expected:
+                    run.released.add((place.node, loop.place.node))
+                    run.emit(GraphReleased(place, True, loop.place))
+
+
+def finish(run: Run) -> None:
+    """Verdicts at the end of a path. Raises BudgetExceeded."""
+    lent = lending.Lent(run)
+    for kept in run.kept.values():
+        nodes = [*kept.old, *(node for node in map(_graph_of, kept.group) if node is not None)]
+        if any(node.walks > kept.order or (node.left > kept.order and not kept.trains) for node in nodes):
+            run.emit(GraphReleased(kept.event.place, True, kept.event.loop))
+        else:
+            trained = _trained(kept) if kept.event.how == "accumulate" else kept.event.trained
+            own = any(tensor.attributes for tensor in kept.group)
+            shared = own or lent(nodes)
+            run.emit(replace(kept.event, trained=trained, shared=shared))
+    used = retained_in_use(run)
+    for place, nodes, _ in run.retained:
+        if nodes and place.node not in used:
+            grows = any(kept.event.activations and set(kept.old) & set(nodes) for kept in run.kept.values())
+            run.emit(RetainGraph(place, all(node.certain for node in nodes), grows, lent(nodes)))
+    if "cleared" not in run.notes:
+        for place, text, leaves in run.doubled:
+            if not leaves or any(leaf.number not in run.cleared for leaf in leaves):
+                run.emit(CreateGraphCycle(place, False, text))
+    _unused(run, lent)
+    _broken(run)
+    for read in run.reads:
+        if read.loop is None or not read.loop.inner:
+            run.emit(read.verdict)
+
+
+def retained_in_use(run: Run) -> set[ast.AST]:
+    """Backward calls that kept a graph which somebody walked again, or may walk again, in one pass at least."""
+    used = {
+        place.node
+        for place, nodes, order in run.retained
+        if any(node.walks > order or node.left > order for node in nodes)
+    }
+    # Where the later walk raises, keeping the graph was no help.
+    return used - {event.first.node for event in run.events if isinstance(event, SecondBackward)}
+
+
+def used_elsewhere(event: Event, needed: set[ast.AST]) -> bool:
+    """A graph that only some paths leave unused is not recorded, or kept, for nothing."""
+    unused = isinstance(event, RetainGraph) or (isinstance(event, UnusedGraph) and event.why == "unused")
+    return unused and event.place.node in needed
+
+
+def _trained(kept: Kept) -> bool:
+    """Whether a backward went through the kept value, or through what its statement made in another iteration."""
+    mine = _graph_of(kept.group[0])
+    if mine is None:
+        return False
+    return any(node.walks > 0 for node in (mine, *kept.old) if node.place.node is mine.place.node)
+
+
+def _unused(run: Run, lent: lending.Lent) -> None:
+    place = run.notes.get("bare_no_grad")
+    if isinstance(place, Place):
+        run.emit(UnusedGraph(place, True, "torch.no_grad()", "bare"))
+    owned = {p.number for optimizer in run.optimizers for p in _owned(optimizer)}
+    reported: set[ast.AST] = set()
+    begun: set[ast.AST | None] = set()
+    foreign = _Foreign(owned)
+    for call in run.module_calls:
+        nodes = run.nodes[call.first : call.last]
+        if not nodes or call.place.node in reported:
+            continue
+        around = call.loops[-1] if call.loops else None
+        if not any(node.walks or node.left for node in nodes):
+            trains = around is not None and _trains(around)
+            if call.training is not False and trains:
+                continue
+            where = around.place.node if around is not None else None
+            if call.fed is not False and where in begun:
+                # The criterion, or the head: the graph begins at what gave its input, which is reported.
+                continue
+            reported.add(call.place.node)
+            begun.add(where)
+            why = "eval" if call.training is False else "unused"
+            if trains and owned and foreign(call.module):
+                why = "target"
+            shared = lent(nodes)
+            run.emit(UnusedGraph(call.place, all(n.certain for n in nodes), call.text, why, shared))
+        elif owned and call.fed is False and foreign(call.module):
+            reported.add(call.place.node)
+            run.emit(UnusedGraph(call.place, True, call.text, "target"))
+
+
+def _trains(loop: Loop) -> bool:
+    """Whether a loop differentiates something, on this path or, as its text says, on one that goes on where this one left."""
+    return loop.trains or _differentiates(loop.place.node)
+
+
+def _differentiates(loop: ast.AST) -> bool:
+    known: bool | None = getattr(loop, "_gradguard_trains", None)
+    if known is None:
+        known = any(
+            isinstance(node, ast.Attribute) and node.attr in ("backward", "manual_backward")
+            for node in ast.walk(loop)
+        )
+        loop._gradguard_trains = known  # type: ignore[attr-defined]
+    return known
+
+
+class _Foreign:
+    """Networks none of whose trainable parameters any optimizer holds."""
+
+    def __init__(self, owned: set[int]) -> None:
+        self._owned = owned
+        self._known: dict[Instance, bool] = {}
+
+    def __call__(self, module: Instance) -> bool:
+        from gradguard.engine.models.modules import complete, parameters
+
+        known = self._known.get(module)
+        if known is None:
+            trainable = [p for p in parameters(module) if p.requires_grad is True]
+            known = (
+                bool(trainable) and complete(module) and not any(p.number in self._owned for p in trainable)
+            )
+            self._known[module] = known
+        return known
+
+
+def _owned(optimizer: Instance) -> list[Tensor]:
+    groups = optimizer.attributes.get("param_groups")
+    return tensors_in(groups) if groups is not None else []
+
+
+DELIBERATE = frozenset({"no_grad", "detach", "data"})
+"""Ways to leave the graph on purpose: a mistake only where an optimizer waits for the gradient."""
+
+
+def _broken(run: Run) -> None:
+    """Parameters that an optimizer holds and that no backward ever reaches, cut off on their way to a loss."""
+    owned = {p.number for optimizer in run.optimizers for p in _owned(optimizer)}
+    reported: set[tuple[str, ast.AST]] = set()
+    for cut, loss in run.lost.items():
+        meant = not run.optimizers and cut.how in DELIBERATE
+        starved = [
+            t
+            for t in cut.leaves.values()
+            if (t.number in owned or not (run.optimizers or meant)) and t.number not in run.accumulated
+        ]
+        key = (cut.how, cut.place.node)
+        if not starved or key in reported or any(t.requires_grad is not True for t in starved):
+            continue
+        reported.add(key)
+        run.emit(BrokenGraph(cut.place, True, cut.how, cut.text, loss, False))

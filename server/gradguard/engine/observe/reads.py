@@ -1,0 +1,99 @@
+"""Host reads: places where Python waits for the device."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from gradguard.engine.autograd.machine import source_text
+from gradguard.engine.domain.events import HostRead
+from gradguard.engine.domain.frame import Frame, Loop
+from gradguard.engine.domain.tensors import Tensor
+from gradguard.engine.state.run import Read, Run
+
+PER_STEP = frozenset({
+    "forward", "training_step", "validation_step", "test_step", "train_step", "compute_loss", "step", "update", "loss",
+})  # fmt: skip
+"""Methods that somebody calls once a step."""
+
+
+def host_read(
+    run: Run, frame: Frame, node: ast.AST, how: str, tensor: Tensor, *, implicit: bool, text: str = ""
+) -> Read | None:
+    """Note that the host reads `tensor` here; whether it counts is known when the loop around it has ended.
+
+    text: what is read, where the place does not say it.
+    """
+    loop = run.loops[-1] if run.loops else None
+    per = _per(run, loop, frame)
+    if per == "once" and not run.compiled:
+        return None
+    guarded = any(guard.periodic or guard.data for guard in run.guards[loop.guards if loop else 0 :])
+    event = HostRead(
+        run.place(frame, node),
+        tensor.device == "accelerator",
+        how,
+        text or source_text(node),
+        loop.place if loop else None,
+        guarded,
+        implicit,
+        tensor.device or "unknown",
+        per=per,
+        compiled=run.compiled > 0,
+        statement=run.statement,
+    )
+    read = Read(event, loop, tensor.node, run.tick(), len(run.guards))
+    run.reads.append(read)
+    return read
+
+
+def to_numpy(run: Run, frame: Frame, node: ast.AST, tensor: Tensor, *, implicit: bool) -> None:
+    """Note that NumPy gets the memory of a tensor: torch refuses that on an accelerator, so it lies on the CPU."""
+    if tensor.device == "accelerator":
+        host_read(run, frame, node, "numpy", tensor, implicit=implicit)
+    else:
+        tensor.device = "cpu"
+
+
+_MAKES = re.compile(r"init.*(weight|param|bias)|(weight|param|bias).*init|reset_parameters")
+"""Names of functions that run when a network is made."""
+
+
+def _while_made(run: Run, loop: Loop | None) -> bool:
+    """Whether an object is being made here, and not once in a pass of a loop around it."""
+    return run.makes(loop.functions if loop is not None else len(run.functions)) or any(
+        _MAKES.search(function.name) for function in run.functions
+    )
+
+
+_SHOWS = frozenset({"__repr__", "__str__", "extra_repr"})
+"""Methods that run when a person looks at an object."""
+
+
+def _per(run: Run, loop: Loop | None, frame: Frame) -> str:
+    if _while_made(run, loop) or any(function.name in _SHOWS for function in run.functions):
+        return "once"
+    if any(one.over == "parameters" for one in run.loops):
+        return "parameter"
+    if loop is None:
+        function = run.functions[0] if run.functions else None
+        stepwise = run.depth > run.entered_at or (
+            function is not None
+            and function.owner is not None
+            and (function.name in PER_STEP or "forward" in function.name)
+        )
+        return "call" if stepwise else "once"
+    return "element" if loop.over == "tensor" else "step"
+
+
+def named(read: Read | None) -> None:
+    """The number that was read got a name."""
+    if read is not None:
+        read.named = True
+
+
+def used(run: Run, read: Read | None) -> None:
+    """The name of a number that was read is used."""
+    if read is not None:
+        read.uses += 1
+        read.guarded += any(guard.periodic for guard in run.guards[read.guards :])

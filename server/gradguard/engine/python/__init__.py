@@ -1,0 +1,1 @@
+"""Runs Python on abstract values."""

@@ -1,0 +1,420 @@
+"""Reading and writing attributes; classes and their inheritance."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator, MutableMapping
+
+from gradguard.engine.autograd import machine
+from gradguard.engine.dispatch.binding import Call
+from gradguard.engine.domain import versions
+from gradguard.engine.domain.frame import Frame
+from gradguard.engine.domain.keys import Key
+from gradguard.engine.domain.tensors import Tensor
+from gradguard.engine.domain.values import (
+    ArrayV,
+    BuiltinMethod,
+    ClassV,
+    ContextV,
+    DictV,
+    External,
+    FunctionV,
+    Instance,
+    IteratorV,
+    ListV,
+    Method,
+    ModuleV,
+    NativeV,
+    PartialV,
+    SuperV,
+    Sym,
+    TorchName,
+    TupleV,
+    Value,
+    tensors_in,
+)
+from gradguard.engine.domain.versions import VersionV
+from gradguard.engine.models import library
+from gradguard.engine.models import tensor_methods as tensors
+from gradguard.engine.observe import lifetime
+from gradguard.engine.observe.lending import lend
+from gradguard.engine.python import imports
+from gradguard.engine.python.truth import TRAINS
+from gradguard.engine.state.run import Run
+
+
+def get(run: Run, frame: Frame, owner: Value, name: str, node: ast.Attribute) -> Value:
+    """`owner.name` as a value."""
+    if isinstance(owner, Sym) and owner.tensor is not None:
+        owner = owner.tensor
+    if isinstance(owner, TorchName):
+        return _torch_name(run, owner, name)
+    if isinstance(owner, Instance):
+        return instance_get(run, frame, owner, name, node)
+    if isinstance(owner, Tensor):
+        value = tensors.attribute(run, frame, owner, name, node)
+        if run.trace is not None and isinstance(value, Tensor):
+            run.trace.read(node, value)
+        return value
+    if isinstance(owner, ModuleV):
+        return imports.member(run, owner.namespace, name)
+    if isinstance(owner, External):
+        return library.external_attribute(run, owner, name)
+    if isinstance(owner, ClassV):
+        return _class_get(run, owner, name)
+    if isinstance(owner, SuperV):
+        return _super_get(run, owner, name)
+    if isinstance(owner, TupleV) and name in owner.names:
+        index = owner.names.index(name)
+        return owner.items[index] if index < len(owner.items) else run.fresh()
+    if isinstance(owner, (ListV, TupleV, DictV, str, ArrayV, bytes)):
+        if isinstance(owner, ArrayV):
+            return library.array_attribute(run, owner, name)
+        return BuiltinMethod(owner, name)
+    if isinstance(owner, FunctionV):
+        if name in owner.attributes:
+            return owner.attributes[name]
+        return owner.name if name in ("__name__", "__qualname__") else BuiltinMethod(owner, name)
+    if isinstance(owner, (NativeV, PartialV, Method, IteratorV)) or (
+        isinstance(owner, ContextV) and name in ("__enter__", "__exit__")
+    ):
+        return BuiltinMethod(owner, name)
+    if isinstance(owner, Sym):
+        return _unknown_get(run, owner, name)
+    if isinstance(owner, (int, float, complex)) and not isinstance(owner, bool):
+        return BuiltinMethod(owner, name)
+    if isinstance(owner, VersionV):
+        return _version_get(run, owner, name)
+    return run.fresh(text=name)
+
+
+def _version_get(run: Run, owner: VersionV, name: str) -> Value:
+    if name in ("major", "minor", "micro"):
+        return owner.part(("major", "minor", "micro").index(name))
+    if name in ("base_version", "public"):
+        return owner
+    return run.fresh(text=name)
+
+
+def _torch_name(run: Run, owner: TorchName, name: str) -> Value:
+    path = f"{owner.path}.{name}"
+    if path == "torch.Tensor":
+        return TorchName(path)
+    if path in ("torch.pi", "torch.inf", "torch.nan", "torch.e"):
+        return {"pi": 3.141592653589793, "inf": float("inf"), "nan": float("nan"), "e": 2.718281828459045}[
+            name
+        ]
+    if path == "torch.__version__":
+        return versions.of_torch(run.table.version)
+    if name == "__version__":
+        return run.fresh("str")
+    return TorchName(path)
+
+
+def _unknown_get(run: Run, owner: Sym, name: str) -> Value:
+    known = owner.facts.get(name)
+    if known is not None or name in owner.facts:
+        return known
+    if owner.kind in ("int", "number", "index", "str") or (owner.kind == "tensor"):
+        return BuiltinMethod(owner, name)
+    made = Sym(
+        Key(owner.key, "attr", name),
+        data=owner.data and name not in ("grad",),
+        text=f"{owner.text}.{name}" if owner.text else name,
+    )
+    made.facts["__owner__"] = owner
+    made.facts["__name__"] = name
+    if name == "requires_grad":
+        made.facts[TRAINS] = owner
+    owner.facts[name] = made
+    return made
+
+
+def instance_get(run: Run, frame: Frame, owner: Instance, name: str, node: ast.AST) -> Value:
+    """Attribute of an object: its own, then its class's, then what torch's base class gives."""
+    if name in owner.attributes:
+        value = owner.attributes[name]
+        if run.trace is not None and isinstance(value, Tensor):
+            run.trace.read(node, value)
+        return value
+    found = class_lookup(owner.cls, name)
+    if found is not None:
+        if isinstance(found, FunctionV) and found.kind in ("property", "cached_property"):
+            from gradguard.engine.python.calls import call_value
+
+            value = call_value(run, frame, found, Call([owner], {}, run.place(frame, node), [None], {}), node)
+            if found.kind == "cached_property":
+                owner.attributes[name] = value
+            return value
+        return bind(run, owner, found)
+    if name == "__class__":
+        return owner.cls
+    if name == "__dict__":
+        return own_names(owner)
+    value = library.instance_attribute(run, owner, name)
+    if value is not library.MISSING:
+        return value
+    getter = class_lookup(owner.cls, "__getattr__")
+    if getter is not None and not (name.startswith("__")):
+        from gradguard.engine.python.calls import call_value
+
+        return call_value(
+            run, frame, bind(run, owner, getter), Call([name], {}, run.place(frame, node), [None], {}), node
+        )
+    made = run.fresh(text=name)
+    owner.attributes[name] = made
+    return made
+
+
+class _OwnNames(MutableMapping[object, tuple[Value, Value]]):
+    """An object's attributes as the items of a dictionary: who changes one changes the other."""
+
+    def __init__(self, attributes: dict[str, Value]) -> None:
+        self.attributes = attributes
+
+    def __getitem__(self, key: object) -> tuple[Value, Value]:
+        return key, self.attributes[str(key)]
+
+    def __setitem__(self, key: object, item: tuple[Value, Value]) -> None:
+        self.attributes[str(key)] = item[1]
+
+    def __delitem__(self, key: object) -> None:
+        del self.attributes[str(key)]
+
+    def __iter__(self) -> Iterator[object]:
+        return iter([name for name in self.attributes if not _internal(name)])
+
+    def __len__(self) -> int:
+        return sum(not _internal(name) for name in self.attributes)
+
+
+def _internal(name: str) -> bool:
+    """Whether the engine itself keeps something under this name."""
+    return name.startswith("__") and name.endswith("__")
+
+
+def own_names(owner: Instance) -> DictV:
+    """`owner.__dict__`, `vars(owner)`."""
+    return DictV(_OwnNames(owner.attributes), open=library.kind_of(owner) != "object")
+
+
+def guards(cls: Value, name: str) -> bool:
+    """Whether `object.name = value` runs code of the object's class, or is refused by it."""
+    if not isinstance(cls, ClassV):
+        return False
+    if any(isinstance(one, ClassV) and one.frozen for one in linear(cls)):
+        return True
+    found = class_lookup(cls, name)
+    describes = isinstance(found, Instance) and class_lookup(found.cls, "__set__") is not None
+    return describes or _property(cls, name) or class_lookup(cls, "__setattr__") is not None
+
+
+def bind(run: Run, receiver: Value, found: Value) -> Value:
+    """A class attribute as seen through an object."""
+    if isinstance(found, FunctionV):
+        if found.kind == "staticmethod":
+            return found
+        if found.kind == "classmethod":
+            return Method(receiver.cls if isinstance(receiver, Instance) else receiver, found)
+        return Method(receiver, found)
+    return found
+
+
+def class_lookup(cls: Value, name: str) -> Value:
+    """Attribute of a workspace class or its workspace bases; None when torch or nobody defines it."""
+    if not isinstance(cls, ClassV):
+        return None
+    for owner in linear(cls):
+        if isinstance(owner, ClassV) and name in owner.attributes:
+            return owner.attributes[name]
+    return None
+
+
+def linear(cls: Value) -> tuple[Value, ...]:
+    """The class and its bases in lookup order: depth first, the last of duplicates kept, which is Python's order but for
+    hierarchies that Python refuses or orders otherwise only in rare diamonds."""
+    if not isinstance(cls, ClassV):
+        return (cls,)
+    if cls.order is None:
+        cls.order = (cls,)  # Ends the recursion of a class that is its own base.
+        cls.order = _merged(cls)
+    return cls.order
+
+
+def _merged(cls: ClassV) -> tuple[Value, ...]:
+    order = [cls, *(one for base in cls.bases for one in linear(base))]
+    seen: set[object] = set()
+    kept: list[Value] = []
+    for one in reversed(order):
+        mark: object = one if isinstance(one, (TorchName, External)) else id(one)
+        if mark not in seen:
+            seen.add(mark)
+            kept.append(one)
+    kept.reverse()
+    # What is beyond may define anything, as a base that is not known.
+    return tuple(kept) if len(kept) <= MAX_BASES else (*kept[:MAX_BASES], None)
+
+
+MAX_BASES = 128
+"""Classes among which an attribute is looked up."""
+
+
+def is_subclass(cls: Value, path: str) -> bool:
+    """Whether a class derives from a torch or library class of that path (or its last name)."""
+    for one in linear(cls):
+        if isinstance(one, (TorchName, External)):
+            derives = _derives(one.path, path, isinstance(one, TorchName))
+            if derives is not None:
+                return derives
+    return False
+
+
+@functools.lru_cache(maxsize=4096)
+def _derives(one: str, path: str, torchs: bool) -> bool | None:
+    """Whether a library's class derives from another; None where that is for the other bases to say."""
+    home, _, last = path.rpartition(".")
+    if one == path or (one.startswith(home) and one.endswith("." + last)):
+        return True
+    if path == "torch.nn.Module" and torchs and one.startswith("torch.nn."):
+        return True
+    if path == "torch.nn.Module" and one.endswith(("LightningModule", "PreTrainedModel", ".Module")):
+        return True
+    if path == "torch.optim.Optimizer" and torchs and one.startswith("torch.optim."):
+        return not one.startswith("torch.optim.lr_scheduler")
+    if path == "builtins.Exception" and one.endswith(("Exception", "Error")):
+        return True
+    return None
+
+
+def is_named_tuple(cls: ClassV) -> bool:
+    """A `typing.NamedTuple` class."""
+    return any(getattr(base, "path", "").endswith("NamedTuple") for base in cls.bases)
+
+
+def all_fields(cls: ClassV) -> list[tuple[str, Value]]:
+    """Dataclass fields, inherited ones first."""
+    fields: dict[str, Value] = {}
+    for one in reversed(list(linear(cls))):
+        if isinstance(one, ClassV):
+            fields.update(one.fields)
+    return list(fields.items())
+
+
+def callable_instance(value: Value) -> bool:
+    """An object whose workspace class defines `__call__`."""
+    return isinstance(value, Instance) and class_lookup(value.cls, "__call__") is not None
+
+
+def _class_get(run: Run, owner: ClassV, name: str) -> Value:
+    found = class_lookup(owner, name)
+    if found is not None:
+        return Method(owner, found) if isinstance(found, FunctionV) and found.kind == "classmethod" else found
+    if name in ("__name__", "__qualname__"):
+        return owner.name
+    if name == "apply" and is_subclass(owner, "torch.autograd.Function"):
+        return BuiltinMethod(owner, "apply")
+    return BuiltinMethod(owner, name)
+
+
+def super_of(frame: Frame) -> SuperV:
+    """Zero-argument `super()`."""
+    holder: Frame | None = frame
+    while holder is not None and holder.owner is None:
+        holder = holder.parent
+    return SuperV(holder.receiver if holder else frame.receiver, holder.owner if holder else None)
+
+
+def _super_get(run: Run, owner: SuperV, name: str) -> Value:
+    receiver = owner.receiver
+    cls = receiver.cls if isinstance(receiver, Instance) else receiver
+    order = list(linear(cls))
+    start = order.index(owner.after) + 1 if owner.after in order else 0
+    for one in order[start:]:
+        if isinstance(one, ClassV) and name in one.attributes:
+            return bind(run, receiver, one.attributes[name])
+    return BuiltinMethod(owner, name)
+
+
+def class_item(run: Run, owner: Value, index: Value) -> Value:
+    """`List[int]` and its like stay what they are; anything else is unknown."""
+    if isinstance(owner, ClassV) and isinstance(index, str):
+        # `Mode["train"]` is a member of an enumeration.
+        return class_lookup(owner, index)
+    if isinstance(owner, (External, TorchName, ClassV)):
+        return owner
+    return run.fresh()
+
+
+def put(
+    run: Run, frame: Frame, owner: Value, name: str, value: Value, node: ast.AST, *, augmented: bool = False
+) -> None:
+    """`owner.name = value`."""
+    if isinstance(owner, Sym) and owner.tensor is not None:
+        owner = owner.tensor
+    place = run.place(frame, run.statement or node)
+    if isinstance(owner, Tensor):
+        tensors.set_attribute(run, frame, owner, name, value, node, augmented=augmented)
+        return
+    held = value.tensor if isinstance(value, Sym) else value
+    if isinstance(held, Tensor) and not augmented:
+        machine.bound(run, held, place, machine.source_text(node) or name)
+        if held.grad_owner is not None:
+            held.memory.kept = place
+    elif isinstance(held, (ListV, TupleV, DictV)):
+        run.weigh((held,))
+        for tensor in tensors_in(held):
+            machine.stored(run, tensor, place, tensor.bound_name, inside=True)
+    if isinstance(owner, Instance):
+        old = owner.attributes.get(name)
+        owner.attributes[name] = value
+        if old is not None:
+            lifetime.replaced(run, frame, old, value)
+        if name == "training" and isinstance(value, bool) and not _property(owner.cls, name):
+            owner.training = value
+    elif isinstance(owner, ClassV):
+        owner.attributes[name] = value
+    elif isinstance(owner, ModuleV):
+        imports.loaded(run, owner.namespace)[name] = value
+    elif isinstance(owner, FunctionV):
+        owner.attributes[name] = value
+    elif isinstance(owner, Sym):
+        owner.facts[name] = value
+    else:
+        lend(run, (value,))
+
+
+def _property(cls: Value, name: str) -> bool:
+    found = class_lookup(cls, name)
+    return isinstance(found, FunctionV) and found.kind == "property"
+
+
+def delete(owner: Value, name: str) -> None:
+    """`del owner.name`."""
+    if isinstance(owner, Instance):
+        owner.attributes.pop(name, None)
+
+
+def note_device(run: Run, value: Value) -> None:
+    """Remember that the file names a device."""
+    if isinstance(value, str) and is_device_text(value):
+        run.devices.add("cpu" if value.startswith("cpu") else "accelerator")
+
+
+def is_device_text(value: Value) -> bool:
+    """`"cuda"`, `"cuda:0"`, `"mps"`, `"cpu"`, ..."""
+    return isinstance(value, str) and value.partition(":")[0] in (
+        "cuda",
+        "mps",
+        "xpu",
+        "cpu",
+        "npu",
+        "hpu",
+        "xla",
+    )
+
+
+def statement_value(run: Run, frame: Frame, value: Value, node: ast.Expr) -> None:
+    """A value that a statement throws away."""
+    if isinstance(value, ContextV) and value.mode in ("no_grad", "inference_mode"):
+        run.notes["bare_no_grad"] = run.place(frame, node)

@@ -1,0 +1,259 @@
+"""Iterating and unpacking abstract values."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradguard.engine.autograd import machine
+from gradguard.engine.dispatch import torchcalls
+from gradguard.engine.dispatch.binding import Call
+from gradguard.engine.domain.frame import Frame
+from gradguard.engine.domain.keys import HOST, Key
+from gradguard.engine.domain.tensors import Tensor
+from gradguard.engine.domain.values import (
+    ArrayV,
+    ClassV,
+    DictV,
+    Instance,
+    IteratorV,
+    ListV,
+    Sym,
+    TorchName,
+    TupleV,
+    Value,
+    tensors_in,
+)
+from gradguard.engine.python import attributes, enumerations, subscripts
+from gradguard.engine.state.coerce import are_sizes, on_host
+from gradguard.engine.state.run import Run
+
+UNKNOWN_ITEMS = 2
+"""How many items an iterable of unknown length is taken to have: two show what is carried from one to the next."""
+MAX_RANGE = 64
+
+
+def iterate(run: Run, frame: Frame, value: Value, node: ast.AST) -> IteratorV:
+    """The items of a value, one at a time."""
+    if isinstance(value, IteratorV):
+        return value
+    if isinstance(value, Sym) and value.tensor is not None:
+        value = value.tensor
+    if isinstance(value, TupleV):
+        return IteratorV(
+            iter(value.items),
+            exact=not value.open,
+            length=None if value.open else len(value.items),
+            over=(value,),
+        )
+    if isinstance(value, ListV):
+        kind = "parameters" if value.kind == "parameters" else ""
+        return IteratorV(
+            _live(value),
+            exact=not value.open,
+            kind=kind,
+            length=None if value.open else len(value.items),
+            over=(value,),
+        )
+    if isinstance(value, DictV):
+        keys = iter([key for key, _ in value.items.values()])
+        return IteratorV(keys, exact=not value.open, over=(value,))
+    if isinstance(value, str):
+        return IteratorV(iter(value[:MAX_RANGE]), exact=len(value) <= MAX_RANGE)
+    if isinstance(value, Tensor):
+        return _tensor(run, frame, value, node)
+    if isinstance(value, ArrayV):
+        return IteratorV(iter([run.fresh("number") for _ in range(UNKNOWN_ITEMS)]), exact=False)
+    if isinstance(value, Instance):
+        return _instance(run, frame, value, node)
+    if isinstance(value, ClassV) and enumerations.is_enumeration(value):
+        known = enumerations.members(value)
+        return IteratorV(iter(known), length=len(known))
+    items = [_item(run, value, index) for index in range(UNKNOWN_ITEMS)]
+    return IteratorV(iter(items), exact=False, data=True, kind="data")
+
+
+def _item(run: Run, value: Value, index: int) -> Sym:
+    # A value of an unknown iterable: a batch, unless its source is a caller's container of tensors.
+    made = run.fresh(data=True)
+    if on_host(value):
+        made.key = Key(HOST, made.key)
+    if isinstance(value, Sym) and value.kind in ("int", "number"):
+        made.kind = "int"
+    return made
+
+
+def _live(value: ListV) -> Iterator[Value]:
+    index = 0
+    while index < len(value.items) and index < MAX_RANGE:
+        yield value.items[index]
+        index += 1
+
+
+def _tensor(run: Run, frame: Frame, value: Tensor, node: ast.AST) -> IteratorV:
+    """Iterating a tensor is `unbind(0)`: several views made by one call."""
+    call = Call([value], {}, run.place(frame, node), [node], {})
+    made = torchcalls.call_op(run, frame, "Tensor.unbind", call, node)
+    if isinstance(made, TupleV):
+        return IteratorV(
+            iter(made.items),
+            exact=not made.open,
+            kind="tensor",
+            length=None if made.open else len(made.items),
+            over=(value,),
+        )
+    views = [
+        machine.make_view(run, value, "unbind", run.place(frame, node), multi=True)
+        for _ in range(UNKNOWN_ITEMS)
+    ]
+    return IteratorV(iter(views), exact=False, kind="tensor", over=(value,))
+
+
+def _instance(run: Run, frame: Frame, value: Instance, node: ast.AST) -> IteratorV:
+    from gradguard.engine.python.calls import call_value
+
+    method = attributes.class_lookup(value.cls, "__iter__")
+    if method is not None:
+        bound = attributes.bind(run, value, method)
+        made = call_value(run, frame, bound, Call([], {}, run.place(frame, node), [], {}), node)
+        if made is not value:
+            return iterate(run, frame, made, node)
+        following = attributes.class_lookup(value.cls, "__next__")
+        if following is not None:
+            step = attributes.bind(run, value, following)
+            items = (
+                call_value(run, frame, step, Call([], {}, run.place(frame, node), [], {}), node)
+                for _ in range(UNKNOWN_ITEMS)
+            )
+            return IteratorV(items, exact=False)
+    children = value.attributes.get("__children__")
+    if isinstance(children, ListV):
+        # Of a long list of modules of one class the first passes show what all do; of others each may differ.
+        known = not children.open and _alike(children)
+        length = len(children.items) if known else None
+        return IteratorV(_live(children), exact=not children.open, length=length)
+    if isinstance(children, DictV):
+        return IteratorV(iter([key for key, _ in children.items.values()]), exact=not children.open)
+    getter = attributes.class_lookup(value.cls, "__getitem__")
+    if getter is not None:
+        bound = attributes.bind(run, value, getter)
+        items = (
+            call_value(run, frame, bound, Call([index], {}, run.place(frame, node), [None], {}), node)
+            for index in range(UNKNOWN_ITEMS)
+        )
+        return IteratorV(items, exact=False)
+    return _loader(run, frame, value, node)
+
+
+def _alike(children: ListV) -> bool:
+    """Whether all children are modules of one class."""
+    classes = [one.cls if isinstance(one, Instance) else None for one in children.items]
+    return bool(classes) and classes[0] is not None and all(one == classes[0] for one in classes)
+
+
+def _loader(run: Run, frame: Frame, value: Instance, node: ast.AST) -> IteratorV:
+    """A `DataLoader` over a `TensorDataset` gives tuples of tensors; over anything else, unknown batches."""
+    dataset = value.attributes.get("dataset")
+    path = value.cls.path if isinstance(value.cls, TorchName) else ""
+    if path.endswith("DataLoader"):
+        shape = dataset.attributes.get("tensors") if isinstance(dataset, Instance) else None
+        if isinstance(shape, TupleV):
+            return IteratorV(
+                (_batch(run, frame, shape, node) for _ in range(UNKNOWN_ITEMS)),
+                exact=False,
+                data=True,
+                kind="data",
+            )
+    items = [run.fresh(data=True) for _ in range(UNKNOWN_ITEMS)]
+    return IteratorV(iter(items), exact=False, data=True, kind="data")
+
+
+def _batch(run: Run, frame: Frame, like: TupleV, node: ast.AST) -> ListV:
+    items: list[Value] = []
+    for tensor in like.items:
+        made = run.tensor(run.place(frame, node))
+        made.source = "data"
+        made.device = "cpu"
+        if isinstance(tensor, Tensor):
+            made.dtype = tensor.dtype
+        items.append(made)
+    return ListV(items)
+
+
+def unpack_into(run: Run, frame: Frame, target: ast.expr, value: Value) -> None:
+    """Assign to any target."""
+    from gradguard.engine.python.expressions import assign_name, evaluate
+
+    kind = type(target)
+    if kind is ast.Name:
+        assign_name(run, frame, target.id, value, target)  # type: ignore[attr-defined]
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        for part, item in zip(target.elts, unpack(run, frame, value, target.elts, target), strict=False):
+            unpack_into(run, frame, part, item)
+    elif isinstance(target, ast.Attribute):
+        owner = evaluate(run, frame, target.value)
+        attributes.put(run, frame, owner, target.attr, value, target)
+    elif isinstance(target, ast.Subscript):
+        owner = evaluate(run, frame, target.value)
+        index = evaluate(run, frame, target.slice)
+        subscripts.put(run, frame, owner, index, value, target)
+    elif isinstance(target, ast.Starred):
+        unpack_into(run, frame, target.value, value)
+
+
+def unpack(run: Run, frame: Frame, value: Value, targets: list[ast.expr], node: ast.AST) -> list[Value]:
+    """As many values as there are targets."""
+    if isinstance(value, Sym) and value.tensor is None:
+        return [
+            _part(run, value, index, isinstance(target, ast.Starred)) for index, target in enumerate(targets)
+        ]
+    if isinstance(value, Sym):
+        value = value.tensor
+    starred = next((i for i, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
+    if isinstance(value, Tensor):
+        place = run.place(frame, node)
+        call = Call([value], {}, place, [node], {})
+        made = torchcalls.call_op(run, frame, "Tensor.unbind", call, node)
+        items = list(made.items) if isinstance(made, TupleV) else []
+        while len(items) < len(targets):
+            items.append(machine.make_view(run, value, "unbind", place, multi=True))
+    else:
+        source = iterate(run, frame, value, node)
+        items = []
+        mark = run.pend(items)
+        for item in source.source:
+            items.append(item)
+            if len(items) > MAX_RANGE or (
+                starred is None and not source.exact and len(items) >= len(targets)
+            ):
+                break
+        del run.pending[mark:]
+        while len(items) < len(targets) - (starred is not None):
+            items.append(_more(run, value, items, node, frame))
+    if starred is None:
+        return items
+    after = len(targets) - starred - 1
+    middle = items[starred : len(items) - after]
+    return [*items[:starred], ListV(middle), *items[len(items) - after :]]
+
+
+def _more(run: Run, value: Value, items: list[Value], node: ast.AST, frame: Frame) -> Value:
+    """One more item of a tuple of unknown length, like the last known one."""
+    last = items[-1] if items else None
+    if isinstance(last, Tensor) and last.base is not None:
+        return machine.make_view(run, last.base, last.view_op, run.place(frame, node), multi=last.multi)
+    return run.fresh(data=isinstance(value, Sym) and value.data)
+
+
+def _part(run: Run, value: Sym, index: int, starred: bool) -> Value:
+    key = f"[{index}]"
+    if key not in value.facts:
+        kind = "int" if are_sizes(value) else "any"
+        part = Sym(Key(value.key, index), kind, data=value.data, text=value.text)
+        value.facts[key] = ListV(open=True) if starred else part
+    return value.facts[key]
+
+
+def tensors_of(value: Value) -> list[Tensor]:
+    """Tensors inside a value (a convenience for callers of this layer)."""
+    return tensors_in(value)

@@ -1,0 +1,531 @@
+"""Executing statements.
+
+Blocks are Python generators so that the interpreted program's own generators can be suspended in the middle of
+a block: whatever an executor yields is a value that the interpreted function yields. The return value of a
+block is None when it ran through, or the signal that ended it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+
+from gradguard.engine.domain.frame import Frame, Loop
+from gradguard.engine.domain.tensors import Tensor
+from gradguard.engine.domain.values import IteratorV, Sym, Value
+from gradguard.engine.observe import counting, lifetime
+from gradguard.engine.python import attributes, definitions, imports, operators, subscripts
+from gradguard.engine.python.contexts import enter, leave, swallows
+from gradguard.engine.python.expressions import assign_name, evaluate, guarded, periodic
+from gradguard.engine.python.iteration import iterate, unpack_into
+from gradguard.engine.python.matching import matches
+from gradguard.engine.python.truth import known_truth, truth
+from gradguard.engine.state import faults
+from gradguard.engine.state.path import BudgetExceeded, PathEnd, PyRaise
+from gradguard.engine.state.run import Run
+
+
+@dataclass(slots=True, frozen=True)
+class RETURN:
+    """The block returned from its function."""
+
+    value: Value
+
+
+BREAK = "break"
+CONTINUE = "continue"
+Steps = Generator[Value, Value, Value]
+MAX_WHILE = 2
+MAX_EXACT = 16
+"""Iterations of a loop of known length that are all run; a longer one runs twice."""
+
+
+def execute_block(run: Run, frame: Frame, body: list[ast.stmt]) -> Steps:
+    """Run statements in order until one of them leaves the block."""
+    for statement in body:
+        handler = _HANDLERS.get(type(statement))
+        if handler is None:
+            continue
+        run.step()
+        run.statement = statement
+        steps = handler(run, frame, statement)
+        if steps is not None:
+            signal = yield from steps
+            if signal is not None:
+                return signal
+    return None
+
+
+def execute_pieces(run: Run, frame: Frame, body: list[ast.stmt]) -> Steps:
+    """Run the statements of a top level, or of a class in one: a fault in one of them costs what it gives."""
+    for statement in body:
+        where = faults.around(run)
+        try:
+            signal = yield from execute_block(run, frame, [statement])
+        except (PyRaise, PathEnd, BudgetExceeded):
+            raise
+        except Exception as error:
+            faults.statement(run, frame, statement, error, where)
+        else:
+            if signal is not None:
+                return signal
+    return None
+
+
+def _expr(run: Run, frame: Frame, node: ast.Expr) -> Steps | None:
+    if isinstance(node.value, (ast.Yield, ast.YieldFrom)):
+        return _yield(run, frame, node.value, None)
+    value = evaluate(run, frame, node.value)
+    attributes.statement_value(run, frame, value, node)
+    return None
+
+
+def _yield(run: Run, frame: Frame, node: ast.Yield | ast.YieldFrom, target: ast.expr | None) -> Steps:
+    sent: Value = None
+    if isinstance(node, ast.YieldFrom):
+        source = iterate(run, frame, evaluate(run, frame, node.value), node)
+        for count, item in enumerate(source.source):
+            if count >= MAX_EXACT:
+                break
+            yield item
+    else:
+        sent = yield evaluate(run, frame, node.value) if node.value is not None else None
+    if target is not None:
+        unpack_into(run, frame, target, sent if sent is not None else run.fresh())
+
+
+def _assign(run: Run, frame: Frame, node: ast.Assign) -> Steps | None:
+    if isinstance(node.value, (ast.Yield, ast.YieldFrom)):
+        return _yield(run, frame, node.value, node.targets[0])
+    value = evaluate(run, frame, node.value)
+    run.statement = node
+    for target in node.targets:
+        if type(value) in (int, float) and run.loops and _recounts(target, node.value):
+            owner = evaluate(run, frame, target.value) if isinstance(target, ast.Attribute) else None
+            at = counting.cell(frame, target, owner)
+            before = counting.read(at) if at is not None else None
+            unpack_into(run, frame, target, value)
+            if type(before) in (int, float) and before != value:
+                counting.counted(run, at, None, before, None)
+        else:
+            unpack_into(run, frame, target, value)
+    return None
+
+
+def _recounts(target: ast.expr, made: ast.expr) -> bool:
+    """Whether a value is made from what the target holds: `n = n + 1`, `self.at = (self.at + 1) % size`."""
+    known: bool | None = getattr(target, "_gradguard_recounts", None)
+    if known is None:
+        known = isinstance(target, (ast.Name, ast.Attribute)) and ast.unparse(target) in {
+            ast.unparse(part) for part in ast.walk(made) if isinstance(part, type(target))
+        }
+        target._gradguard_recounts = known  # type: ignore[attr-defined]
+    return known
+
+
+def _annassign(run: Run, frame: Frame, node: ast.AnnAssign) -> None:
+    if node.value is not None:
+        value = evaluate(run, frame, node.value)
+        run.statement = node
+        unpack_into(run, frame, node.target, value)
+
+
+def _augassign(run: Run, frame: Frame, node: ast.AugAssign) -> None:
+    target = node.target
+    if isinstance(target, ast.Name):
+        from gradguard.engine.python.expressions import lookup
+
+        left = lookup(run, frame, target.id)
+        if run.trace is not None and isinstance(left, Tensor):
+            run.trace.read(target, left)
+        right = evaluate(run, frame, node.value)
+        run.statement = node
+        value, _ = operators.augmented(run, frame, type(node.op), left, right, node)
+        assign_name(run, frame, target.id, value, node)
+        owner = index = None
+    elif isinstance(target, ast.Attribute):
+        owner = evaluate(run, frame, target.value)
+        left = attributes.get(run, frame, owner, target.attr, target)
+        right = evaluate(run, frame, node.value)
+        run.statement = node
+        value, _ = operators.augmented(run, frame, type(node.op), left, right, node)
+        attributes.put(run, frame, owner, target.attr, value, target, augmented=value is left)
+        index = None
+    elif isinstance(target, ast.Subscript):
+        owner = evaluate(run, frame, target.value)
+        index = evaluate(run, frame, target.slice)
+        left = subscripts.get(run, frame, owner, index, target)
+        right = evaluate(run, frame, node.value)
+        run.statement = node
+        value, _ = operators.augmented(run, frame, type(node.op), left, right, node)
+        # Python stores the result back: for a tensor this is `x[i] = x[i]`, a second write to `x`.
+        subscripts.put(run, frame, owner, index, value, target)
+    if run.loops and type(value) in (int, float):
+        counting.counted(run, counting.cell(frame, target, owner, index), type(node.op), left, right)
+
+
+def _if(run: Run, frame: Frame, node: ast.If) -> Steps:
+    test = evaluate(run, frame, node.test)
+    run.statement = node
+    known = known_truth(test)
+    if known is None and isinstance(test, Sym) and _benign(node):
+        # Neither way changes anything the tape knows: no need for two paths.
+        yield from _guarded(run, frame, node, node.body, test)
+        yield from _guarded(run, frame, node, node.orelse, test)
+        return None
+    answer = truth(run, frame, test, node.test)
+    taken = node.body if answer else node.orelse
+    if answer and run.loops and periodic(node.test):
+        counting.passed(run, node)
+    if known is None:
+        return (yield from _guarded(run, frame, node, taken, test))
+    if periodic(node.test):
+        return (yield from _guarded(run, frame, node, taken, test))
+    return (yield from execute_block(run, frame, taken))
+
+
+def _guarded(run: Run, frame: Frame, node: ast.If, body: list[ast.stmt], test: Value) -> Steps:
+    if not body:
+        return None
+    with guarded(run, frame, node, node.test, test):
+        return (yield from execute_block(run, frame, body))
+
+
+def _benign(node: ast.If) -> bool:
+    known: bool | None = getattr(node, "_gradguard_benign", None)
+    if known is None:
+        known = all(map(_harmless, node.body)) and all(map(_harmless, node.orelse))
+        node._gradguard_benign = known  # type: ignore[attr-defined]
+    return known
+
+
+_HARMLESS_CALLS = frozenset({"print", "info", "debug", "warning", "log", "write", "add_scalar", "add_scalars", "append_text", "set_postfix", "set_description", "update_postfix", "flush", "item", "format", "round", "join", "len", "float", "int", "str", "mean", "time", "save"})  # fmt: skip
+
+
+def _harmless(statement: ast.stmt) -> bool:
+    """A statement that prints or logs: it can only read."""
+    if isinstance(statement, ast.Pass):
+        return True
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        return False
+    for part in ast.walk(statement.value):
+        if isinstance(part, ast.Call):
+            name = part.func.attr if isinstance(part.func, ast.Attribute) else getattr(part.func, "id", "")
+            if name not in _HARMLESS_CALLS:
+                return False
+    return True
+
+
+def _for(run: Run, frame: Frame, node: ast.For | ast.AsyncFor) -> Steps:
+    value = evaluate(run, frame, node.iter)
+    run.statement = node
+    source = iterate(run, frame, value, node.iter)
+    loop = run.loop(run.place(frame, node), "for")
+    loop.over = source.kind
+    loop.exact = source.exact
+    loop.assumed = source.kind == "tensor" and not source.exact
+    loop.length = source.length or 0
+    limit = MAX_EXACT if source.length is None or source.length <= MAX_EXACT else 2
+    if len(run.loops) >= 2 and (source.length or 0) > 4:
+        limit = 2
+    loop.long = not source.exact or source.length is None or source.length > limit
+    left = yield from _iterations(run, frame, node, loop, source, limit)
+    if left is BREAK:
+        return None
+    if left is not None:
+        return left
+    return (yield from execute_block(run, frame, node.orelse))
+
+
+def _iterations(
+    run: Run, frame: Frame, node: ast.For | ast.AsyncFor, loop: Loop, source: IteratorV, limit: int
+) -> Steps:
+    loops = run.loops
+    loops.append(loop)
+    signal: Value = None
+    try:
+        for count, item in enumerate(_with_another(run, loop, source)):
+            if count >= limit + bool(loop.late):
+                break
+            loop.iteration = count
+            loop.began = run.tick()
+            run.statement = node
+            if count and loop.long and type(item) is int:
+                item = counting.later(run)
+            unpack_into(run, frame, node.target, item)
+            signal = yield from execute_block(run, frame, node.body)
+            lifetime.iteration_ends(run, frame, loop)
+            if signal is BREAK or isinstance(signal, RETURN):
+                break
+            signal = None
+    finally:
+        _leave(loops, loop)
+        lifetime.loop_ends(run, frame, loop)
+    return signal
+
+
+def _leave(loops: list[Loop], loop: Loop) -> None:
+    """A loop ends. That of a generator that is dropped ends while others run, and may have been left before."""
+    if loop in loops:
+        loops.remove(loop)
+
+
+def _with_another(run: Run, loop: Loop, source: IteratorV) -> Iterator[Value]:
+    """The items, and one more of an unknown number of them where a pass has something to repeat."""
+    last: Value = None
+    for item in source.source:
+        last = item
+        yield item
+    if loop.late and not source.exact:
+        another = counting.another(run, last)
+        if another is not None:
+            yield another
+
+
+def _while(run: Run, frame: Frame, node: ast.While) -> Steps:
+    loop = run.loop(run.place(frame, node), "while")
+    loops = run.loops
+    loops.append(loop)
+    signal: Value = None
+    concrete = 0
+    unknown = 0
+    try:
+        while True:
+            run.statement = node
+            loop.began = run.tick()
+            test = evaluate(run, frame, node.test)
+            known = known_truth(test)
+            if known is False:
+                break
+            if isinstance(test, Tensor):
+                truth(run, frame, test, node.test, weak=True)
+            if not loop.iteration and isinstance(test, Sym) and "counted" in test.facts:
+                # `while len(queue) > 8` asks what an outer loop has counted, as `if` would.
+                if not truth(run, frame, test, node.test):
+                    break
+            endless = isinstance(node.test, ast.Constant)
+            unknown += known is None or endless
+            concrete += known is True and not endless
+            loop.long = loop.long or known is None or endless or concrete >= MAX_EXACT
+            if unknown > MAX_WHILE + bool(loop.late) or concrete > MAX_EXACT:
+                break
+            signal = yield from execute_block(run, frame, node.body)
+            lifetime.iteration_ends(run, frame, loop)
+            loop.iteration += 1
+            if signal is BREAK:
+                return None
+            if isinstance(signal, RETURN):
+                return signal
+            signal = None
+    finally:
+        _leave(loops, loop)
+        lifetime.loop_ends(run, frame, loop)
+    return (yield from execute_block(run, frame, node.orelse))
+
+
+def _with(run: Run, frame: Frame, node: ast.With | ast.AsyncWith) -> Steps:
+    entered: list[Value] = []
+    signal: Value = None
+    try:
+        for item in node.items:
+            manager = evaluate(run, frame, item.context_expr)
+            value = enter(run, frame, manager, item.context_expr, node)
+            entered.append(manager)
+            if item.optional_vars is not None:
+                unpack_into(run, frame, item.optional_vars, value)
+        signal = yield from execute_block(run, frame, node.body)
+        return signal
+    except PyRaise:
+        if not any(map(swallows, entered)):
+            raise
+        return None
+    finally:
+        mark = run.pend([signal.value] if isinstance(signal, RETURN) else [], past=True)
+        for manager in reversed(entered):
+            leave(run, frame, manager, node)
+        del run.pending[mark:]
+
+
+def _try(run: Run, frame: Frame, node: ast.Try) -> Steps:
+    signal: Value = None
+    try:
+        try:
+            signal = yield from execute_block(run, frame, node.body)
+        except PyRaise as error:
+            handler = _handler_for(node, error)
+            if handler is None:
+                raise
+            signal = yield from _handle(run, frame, handler, error.value)
+        else:
+            if signal is None:
+                key = ("raises", frame.namespace.path, node.lineno, run.iterations())
+                if (
+                    node.handlers
+                    and not _only_leaves(node.handlers)
+                    and run.oracle.decide(key, False, weak=True, at=node)
+                ):
+                    signal = yield from _handle(run, frame, node.handlers[0], run.fresh())
+                else:
+                    signal = yield from execute_block(run, frame, node.orelse)
+    except PyRaise as error:
+        signal = RETURN(error.value)
+        raise
+    finally:
+        final = yield from _behind(run, frame, node.finalbody, signal)
+    return final if final is not None else signal
+
+
+def _behind(run: Run, frame: Frame, body: list[ast.stmt], signal: Value) -> Steps:
+    """A block that runs while a value waits to be returned or raised."""
+    if not body:
+        return None
+    mark = run.pend([signal.value] if isinstance(signal, RETURN) else [], past=True)
+    try:
+        return (yield from execute_block(run, frame, body))
+    finally:
+        del run.pending[mark:]
+
+
+def _handle(run: Run, frame: Frame, handler: ast.ExceptHandler, value: Value) -> Steps:
+    if handler.name is not None:
+        frame.variables[handler.name] = value
+    return (yield from execute_block(run, frame, handler.body))
+
+
+def _only_leaves(handlers: list[ast.ExceptHandler]) -> bool:
+    """Handlers that only pass on, print or raise need no path of their own."""
+    return all(
+        all(isinstance(s, (ast.Raise, ast.Pass, ast.Continue)) or _harmless(s) for s in h.body)
+        for h in handlers
+    )
+
+
+def _handler_for(node: ast.Try, error: PyRaise) -> ast.ExceptHandler | None:
+    for handler in node.handlers:
+        if handler.type is None or not error.name:
+            return handler
+        names = {
+            part.attr if isinstance(part, ast.Attribute) else getattr(part, "id", "")
+            for part in ast.walk(handler.type)
+        }
+        if error.name in names or names & {"Exception", "BaseException"}:
+            return handler
+    return None
+
+
+def _raise(run: Run, frame: Frame, node: ast.Raise) -> None:
+    value = evaluate(run, frame, node.exc) if node.exc is not None else run.fresh()
+    name = ""
+    if isinstance(node.exc, ast.Call):
+        name = (
+            node.exc.func.attr
+            if isinstance(node.exc.func, ast.Attribute)
+            else getattr(node.exc.func, "id", "")
+        )
+    elif isinstance(node.exc, ast.Name):
+        name = node.exc.id
+    raise PyRaise(value, name)
+
+
+def _return(run: Run, frame: Frame, node: ast.Return) -> Steps:
+    value = evaluate(run, frame, node.value) if node.value is not None else None
+    return RETURN(value)
+    yield  # A generator, as all executors are.
+
+
+def _break(run: Run, frame: Frame, node: ast.Break) -> Steps:
+    return BREAK
+    yield
+
+
+def _continue(run: Run, frame: Frame, node: ast.Continue) -> Steps:
+    return CONTINUE
+    yield
+
+
+def _function(run: Run, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    assign_name(run, frame, node.name, definitions.function(run, frame, node), node)
+
+
+def _class(run: Run, frame: Frame, node: ast.ClassDef) -> None:
+    assign_name(run, frame, node.name, definitions.class_(run, frame, node), node)
+
+
+def _import(run: Run, frame: Frame, node: ast.Import) -> None:
+    imports.import_names(run, frame, node)
+
+
+def _import_from(run: Run, frame: Frame, node: ast.ImportFrom) -> None:
+    imports.import_from(run, frame, node)
+
+
+def _delete(run: Run, frame: Frame, node: ast.Delete) -> None:
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            frame.variables.pop(target.id, None)
+        elif isinstance(target, ast.Attribute):
+            attributes.delete(evaluate(run, frame, target.value), target.attr)
+        elif isinstance(target, ast.Subscript):
+            owner = evaluate(run, frame, target.value)
+            subscripts.delete(run, frame, owner, evaluate(run, frame, target.slice), node)
+
+
+def _global(run: Run, frame: Frame, node: ast.Global) -> None:
+    home = Frame(frame.namespace, frame.namespace.variables)
+    for name in node.names:
+        frame.outer_names[name] = home
+
+
+def _nonlocal(run: Run, frame: Frame, node: ast.Nonlocal) -> None:
+    for name in node.names:
+        home = frame.parent.find(name) if frame.parent is not None else None
+        if home is not None:
+            frame.outer_names[name] = home
+
+
+def _assert(run: Run, frame: Frame, node: ast.Assert) -> None:
+    value = evaluate(run, frame, node.test)
+    if isinstance(value, Tensor):
+        truth(run, frame, value, node.test, weak=True)
+
+
+def _match(run: Run, frame: Frame, node: ast.Match) -> Steps:
+    subject = evaluate(run, frame, node.subject)
+    for case in node.cases:
+        if matches(run, frame, subject, case.pattern) and (
+            case.guard is None or truth(run, frame, evaluate(run, frame, case.guard), case.guard)
+        ):
+            return (yield from execute_block(run, frame, case.body))
+    return None
+
+
+_HANDLERS: dict[type[ast.stmt], Callable[..., Steps | None]] = {
+    ast.Expr: _expr,
+    ast.Assign: _assign,
+    ast.AnnAssign: _annassign,
+    ast.AugAssign: _augassign,
+    ast.If: _if,
+    ast.For: _for,
+    ast.AsyncFor: _for,
+    ast.While: _while,
+    ast.With: _with,
+    ast.AsyncWith: _with,
+    ast.Try: _try,
+    ast.Raise: _raise,
+    ast.Return: _return,
+    ast.Break: _break,
+    ast.Continue: _continue,
+    ast.FunctionDef: _function,
+    ast.AsyncFunctionDef: _function,
+    ast.ClassDef: _class,
+    ast.Import: _import,
+    ast.ImportFrom: _import_from,
+    ast.Delete: _delete,
+    ast.Global: _global,
+    ast.Nonlocal: _nonlocal,
+    ast.Assert: _assert,
+    ast.Match: _match,
+}
+if hasattr(ast, "TryStar"):
+    _HANDLERS[ast.TryStar] = _try

@@ -1,0 +1,188 @@
+"""Paths: which way each unknown condition goes, and how many ways are tried.
+
+A path is one complete run of an entry point. Where a condition is not known the run asks its `Oracle`, which
+follows a given prefix of answers and otherwise takes the default; the answers given are remembered by the
+condition's structural key, so the same condition asked twice is answered the same way. `explore` runs an entry
+again with each answer flipped once before it flips two at a time, until the budget is used.
+
+Running again costs the shared prefix, but nothing has to be copied, so the machine's objects can be as mutable
+as torch's own.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from gradguard.engine.domain.keys import negated
+
+MAX_STEPS = 120_000
+"""Evaluated tree nodes an entry may use over all of its paths."""
+MAX_FUNCTION_STEPS = 40_000
+"""The same for a function that the file itself does not call."""
+IMPORT_STEPS = 180_000
+"""The same for the top levels of imported modules, all together, and for reading them."""
+MAX_PATHS = 12
+FREE_WORK = 200_000
+"""Work that is no evaluation of a node (values copied, nodes of a graph gone through) which a path has for nothing."""
+WORK_A_STEP = 4
+"""Units of the work beyond that which count as a step."""
+
+
+class BudgetExceeded(Exception):
+    """The step budget of an entry is used up."""
+
+
+class PathEnd(Exception):
+    """The path leaves the program (`sys.exit`)."""
+
+
+class PyRaise(Exception):
+    """The interpreted program raised `value`."""
+
+    def __init__(self, value: object, name: str = "") -> None:
+        super().__init__(name)
+        self.value = value
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The questions that a stretch of a path asked from its beginning, and the answers."""
+
+    given: tuple[bool, ...]
+    defaults: tuple[bool, ...]
+    """What each answer would have been without a prefix."""
+    asked: tuple[ast.AST | None, ...]
+    weak: tuple[bool, ...]
+    far: tuple[bool, ...]
+    answers: dict[Hashable, bool]
+    habits: dict[Hashable, bool]
+
+    def follows(self, prefix: tuple[bool, ...]) -> bool:
+        """Whether a path with this prefix gives the same answers."""
+        count = len(prefix)
+        return self.given[:count] == prefix[: len(self.given)] and self.given[count:] == self.defaults[count:]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A path that goes as another one went up to a question, and answers that otherwise."""
+
+    given: tuple[bool, ...]
+    """All answers of the other one."""
+    index: int
+
+    @property
+    def prefix(self) -> tuple[bool, ...]:
+        """The answers with which it begins."""
+        return (*self.given[: self.index], self.answer)
+
+    @property
+    def answer(self) -> bool:
+        """What it answers where they part."""
+        return not self.given[self.index]
+
+
+class Oracle:
+    """Answers unknown conditions along one path."""
+
+    __slots__ = (
+        "answers",
+        "asked",
+        "defaults",
+        "elsewhere",
+        "far",
+        "given",
+        "habits",
+        "made",
+        "prefix",
+        "weak",
+    )
+
+    def __init__(self, prefix: tuple[bool, ...] = ()) -> None:
+        self.prefix = prefix
+        self.given: list[bool] = []
+        self.defaults: list[bool] = []
+        """What each answer would have been without a prefix."""
+        self.answers: dict[Hashable, bool] = {}
+        self.asked: list[ast.AST | None] = []
+        """The test that asked for each answer, where it is one of the program's."""
+        self.weak: list[bool] = []
+        self.elsewhere = False
+        """Code of another file runs for a top level: that of an imported module, or a function that a script calls."""
+        self.far: list[bool] = []
+        """Whether each answer was given to such code."""
+        self.habits: dict[Hashable, bool] = {}
+        """The last answer given at each test of a loop's body."""
+
+    def decide(
+        self,
+        key: Hashable,
+        default: bool = True,
+        *,
+        weak: bool = False,
+        habit: Hashable = None,
+        at: ast.AST | None = None,
+    ) -> bool:
+        """Answer of the condition `key` on this path. Weak questions are flipped last.
+
+        What a test of a loop's body answered in one pass it answers in the next, where nothing else is asked for:
+        two passes that go the same way show what is carried from one to the other.
+        """
+        flipped = False
+        while (inner := negated(key)) is not None:
+            key, flipped = inner, not flipped
+        known = self.answers.get(key)
+        if known is not None:
+            return known is not flipped
+        if flipped:
+            default, habit = not default, None if habit is None else ("not", habit)
+        index = len(self.given)
+        if habit is not None:
+            default = self.habits.get(habit, default)
+        answer = self.prefix[index] if index < len(self.prefix) else default
+        if habit is not None:
+            self.habits[habit] = answer
+        self.given.append(answer)
+        self.defaults.append(default)
+        self.asked.append(at)
+        self.weak.append(weak)
+        self.far.append(self.elsewhere)
+        self.answers[key] = answer
+        return answer is not flipped
+
+    def gone(self) -> Given:
+        """All that was asked so far."""
+        return Given(
+            tuple(self.given),
+            tuple(self.defaults),
+            tuple(self.asked),
+            tuple(self.weak),
+            tuple(self.far),
+            dict(self.answers),
+            dict(self.habits),
+        )
+
+    def go(self, way: Given) -> None:
+        """Give answers that a path with this prefix would give; it has given none yet."""
+        self.given += way.given
+        self.defaults += way.defaults
+        self.asked += way.asked
+        self.weak += way.weak
+        self.far += way.far
+        self.answers.update(way.answers)
+        self.habits.update(way.habits)
+
+    def children(self, *, elsewhere: bool = True) -> list[Turn]:
+        """Paths that answer one question otherwise that was asked after the own prefix; strong questions first.
+
+        elsewhere: also the answers given to code of another file that runs for a top level.
+        """
+        start = len(self.prefix)
+        indices = sorted(range(start, len(self.given)), key=lambda i: self.weak[i])
+        if not elsewhere:
+            indices = [i for i in indices if not self.far[i]]
+        given = tuple(self.given)
+        return [Turn(given, i) for i in indices]

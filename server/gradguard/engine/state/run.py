@@ -1,0 +1,419 @@
+"""One run of an entry point along one path: everything that is mutable lives here."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from gradguard.engine.domain.events import Event, GraphKept, HostRead
+from gradguard.engine.domain.frame import Frame, Guard, Loop, Namespace
+from gradguard.engine.domain.tensors import Cut, Memory, Node, Place, Tensor, Tri, Version, Write
+from gradguard.engine.domain.values import CONTAINERS, ClassV, Sym, extent
+from gradguard.engine.state.path import FREE_WORK, WORK_A_STEP, BudgetExceeded, Oracle
+from gradguard.ops.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+    from gradguard.engine.domain.facts import Notes
+    from gradguard.engine.domain.values import FunctionV, Instance, LazyV, Value
+    from gradguard.engine.observe.holders import Sharing
+    from gradguard.engine.state.faults import Fault
+    from gradguard.source.text import Source
+
+MOST_ASIDE, MIN_ASIDE = 10**14, 1000
+"""Numbers put aside for an import: by the file itself, and at least; a module's imports share its own."""
+
+MAX_DEPTH = 24
+"""Interpreted calls that may be nested."""
+_ONLY_HERE = frozenset({"functions", "functions_changed", "in_function", "set_grad"})
+"""Notes of what cannot be done again by taking it over."""
+
+
+class Files(Protocol):
+    """How the analysis reads other files of the workspace."""
+
+    def resolve(self, module: str, level: int, from_path: str) -> str | None:
+        """Path of an imported module, None outside the workspace."""
+
+    def source(self, path: str) -> Source | None:
+        """A file's text and tree."""
+
+
+@dataclass(slots=True)
+class Modes:
+    """Grad mode and its neighbours; saved and restored by `with` and decorators."""
+
+    grad: Tri = True
+    inference: bool = False
+    autocast: bool = False
+    why_off: Place | None = None
+    """Where grad mode was switched off."""
+    saved_hooks: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Kept:
+    """A value that holds the graph of an earlier iteration when an iteration ends."""
+
+    group: list[Tensor]
+    """The value, or all values that the statement put away."""
+    order: int
+    event: GraphKept
+    old: list[Node]
+    trains: bool
+    """The loop trains or evaluates: what leaves it is not differentiated later."""
+
+
+@dataclass(slots=True, eq=False)
+class Read:
+    """A read of the host, and what became of the number."""
+
+    event: HostRead
+    loop: Loop | None
+    node: Node | None
+    """What made the tensor."""
+    order: int
+    guards: int
+    """Number of guards in force."""
+    named: bool = False
+    """The number got a name."""
+    uses: int = 0
+    guarded: int = 0
+    """Uses of that name under a guard that the read itself is not under."""
+
+    @property
+    def verdict(self) -> HostRead:
+        """The event, at the end of the path."""
+        waits = self.node is not None and self.node.walks > self.order
+        used = "guarded" if self.named and self.uses and self.uses == self.guarded else ""
+        return replace(self.event, before_backward=waits, used=used) if waits or used else self.event
+
+
+@dataclass(slots=True, eq=False)
+class ModuleCall:
+    """One call of a module from outside any module."""
+
+    place: Place
+    module: Instance
+    first: int
+    last: int
+    """Nodes recorded by it, as a range of `Run.nodes`."""
+    training: Value
+    fed: Tri
+    """Whether an input requires grad."""
+    loops: tuple[Loop, ...]
+    """The loops around it, without those of generators that wait for their next turn."""
+    text: str
+
+
+@dataclass(slots=True, eq=False)
+class Rewritten:
+    """A module call that wrote one of its inputs in place."""
+
+    call: Place
+    write: Write
+    text: str
+    depth: int
+    version: int
+
+
+@dataclass(slots=True)
+class Left:
+    """What the making of an object leaves in the machine besides the object."""
+
+    leaves: list[Tensor]
+    optimizers: list[Instance]
+    notes: dict[str, Value]
+    remembered: dict[Hashable, Value]
+    lines: set[tuple[str, int]]
+    sharing: dict[ast.AST, Sharing]
+    looked: dict[ast.AST, int]
+    cuts_under: dict[ast.AST, Cut]
+    ops: int
+
+
+class Run:
+    """The machine's state. Nothing outlives it but events."""
+
+    def __init__(
+        self,
+        table: Table,
+        oracle: Oracle,
+        budget: list[int],
+        files: Files,
+        numbers_from: int = 0,
+        home: str = "",
+        import_budget: list[int] | None = None,
+        *,
+        shares: bool = True,
+    ) -> None:
+        self.table = table
+        self.oracle = oracle
+        self.budget = budget
+        self.files = files
+        self.home = home
+        """Path of the file whose entry runs."""
+        self.modes = Modes()
+        self.expected = 0
+        """Blocks around that wait for torch to raise: `with pytest.raises(RuntimeError)`."""
+        self.events: list[Event] = []
+        self.loops: list[Loop] = []
+        self.guards: list[Guard] = []
+        self.calls: list[Place] = []
+        self.functions: list[FunctionV] = []
+        self.entered: set[ast.AST] = set()
+        self.lines: set[tuple[str, int]] = set()
+        self.library: Run | None = None
+        """The run that loads modules for this one; None where this one does it itself."""
+        self.namespaces: dict[str, Namespace] = {}
+        self.import_budget = import_budget if import_budget is not None else budget
+        """Steps left for the top levels of imported modules."""
+        self.loading = 0
+        """Modules whose top level is running."""
+        self.making = 0
+        """The same, and definitions of other modules that are being made."""
+        self.on_load: Callable[[Namespace | LazyV, bool], None] | None = None
+        """Told of each module that was loaded and of each definition that was made, and whether it was the outermost."""
+        self.nodes: list[Node] = []
+        self.backwards: list[tuple[Place, tuple[tuple[int, int], ...]]] = []
+        self.leaves: list[Tensor] = []
+        self.frames: list[Frame] = []
+        self.suspended: list[Frame] = []
+        """Of generators that wait for their next turn, if there is one."""
+        self.pending: list[tuple[int, list[Value]]] = []
+        """Values of expressions that are not evaluated to the end, each with the number of frames around it."""
+        self.step_site: Place | None = None
+        self.optimizers: list[Instance] = []
+        self.devices: set[str] = set()
+        self.ops = 0
+        """Operations on tensors."""
+        self.objects: dict[str, int] = {}
+        """What making the objects took that entries share, by class."""
+        self.remembered: dict[Hashable, Value] = {}
+        """What functions with a cache returned, by the function and its plain arguments."""
+        self.notes: dict[str, Value] = {}
+        self.limits: dict[str, None] = {}
+        self.faults: list[Fault] = []
+        """Faults of the engine that cost a piece of the program."""
+        self.broken_off: set[ast.AST] = set()
+        """Functions that one was met in."""
+        self.unsure = False
+        """Such a piece may have done anything: nothing that is seen from there on is certain."""
+        self.statement: ast.stmt | None = None
+        self.trace: Notes | None = None
+        """Told of each tensor whose name is read or bound."""
+        self.submodule_inputs: list[tuple[Tensor, int, Place]] = []
+        self.arguments_likely = False
+        """Whether unknown arguments of the entry require grad by convention."""
+        self.compiled = 0
+        self.shares = shares
+        """Whether to remember who shares what is written."""
+        self.sharing: dict[ast.AST, Sharing] = {}
+        self.gradient_read = 0
+        """When a `.grad` was last read, in the program order."""
+        self.lasting: set[ast.AST] = set()
+        """Where a graph was put away to be given out again, a view without history taken that is used, or grad mode
+        changed for good, and the calls that led there."""
+        self.lent_nodes: set[Node] = set()
+        """Of tensors that code which is not read was given."""
+        self.looked: dict[ast.AST, int] = {}
+        self.looks = 0
+        """Values that were looked at for it."""
+        self.depth = 0
+        """Module calls that are running."""
+        self.entered_at = 0
+        """`depth` where the entry began: 1 in a method of a module."""
+        self.kept: dict[tuple[str, ast.AST, ast.AST], Kept] = {}
+        self.released: set[tuple[ast.AST, ast.AST]] = set()
+        """What was let go, and the loop in which, as it was emitted."""
+        self.module_calls: list[ModuleCall] = []
+        self.retained: list[tuple[Place, list[Node], int]] = []
+        self.accumulated: set[int] = set()
+        self.doubled: list[tuple[Place, str, list[Tensor]]] = []
+        """Backward calls that made a graph of the gradients, and the leaves these were added to."""
+        self.cleared: set[int] = set()
+        """Leaves whose gradient was dropped or detached."""
+        self.reads: list[Read] = []
+        self.lost: dict[Cut, Place] = {}
+        """Cuts whose value reached a loss, and that loss's backward."""
+        self.cuts_under: dict[ast.AST, Cut] = {}
+        """The cut of each place that switched grad mode off."""
+        self.named_grads: dict[int, Place] = {}
+        """Gradients that a plain name keeps by reference."""
+        self.stale_grads: dict[int, tuple[Place, Place]] = {}
+        """Those of them that were overwritten since: (named at, overwritten at)."""
+        self.rewritten: dict[int, Rewritten] = {}
+        self._worked = 0
+        self._order = 0
+        self._aside = MOST_ASIDE
+        self._numbers = self._loops = numbers_from
+        self._shared = numbers_from > 0
+
+    def tick(self) -> int:
+        """Next number of the program order."""
+        self._order += 1
+        return self._order
+
+    def lasts(self, place: Place) -> None:
+        """What is done here outlives the statements around it, and hangs on their grad mode."""
+        self.lasting.update(one.node for one in (place, *self.calls))
+
+    def reads_gradient(self) -> None:
+        """A `.grad` is read now."""
+        self.gradient_read = self._order
+
+    def start_after(self, other: Run) -> None:
+        """Take numbers of the program order behind those of another run."""
+        self._order = max(self._order, other._order)
+
+    def put_aside(self) -> tuple[int, int]:
+        """Keep numbers of the program order back for a module that is loaded later as if it were now."""
+        first = self._order + 1
+        self._order += max(MIN_ASIDE, self._aside // 100)
+        return first, self._order
+
+    def go_back(self, order: tuple[int, int]) -> tuple[int, int]:
+        """Continue with numbers that were put aside; returns what `go_on` needs afterwards."""
+        was = self._order, self._aside
+        self._order, self._aside = order[0], order[1] - order[0]
+        return was
+
+    def go_on(self, was: tuple[int, int]) -> int:
+        """Continue where `go_back` left off; returns the last number that was taken since."""
+        taken = self._order
+        self._order, self._aside = was
+        return taken
+
+    def step(self, units: int = 1) -> None:
+        """Count work. Raises BudgetExceeded at the end of the budget."""
+        self.budget[0] -= units
+        if self.budget[0] < 0:
+            raise BudgetExceeded
+
+    def work(self, units: int) -> None:
+        """Count work that grows with what a program has made and not with its text; most programs have it for nothing.
+
+        A unit takes less than a tenth of a step, and some fifty bytes at most. Raises BudgetExceeded.
+        """
+        self._worked += units
+        if self._worked > FREE_WORK:
+            self.step(units // WORK_A_STEP)
+
+    def weigh(self, values: Iterable[Value]) -> None:
+        """Count the work of looking into containers for what they hold. Raises BudgetExceeded."""
+        for value in values:
+            if type(value) in CONTAINERS:
+                self.work(extent(value))
+
+    def fresh(self, kind: str = "any", *, data: bool = False, text: str = "") -> Sym:
+        """An unknown value of its own."""
+        self._numbers += 1
+        return Sym(("#", self._numbers), kind, data=data, text=text)
+
+    def tensor(self, place: Place, *, memory: Memory | None = None, counter: Version | None = None) -> Tensor:
+        """A new tensor object; inference mode marks it."""
+        self._numbers += 1
+        made = Tensor(self._numbers, place, memory=memory, counter=counter)
+        if self._shared or self.making:
+            made.memory.shared = True
+        made.inference = self.modes.inference
+        return made
+
+    def pend(self, values: list[Value], *, past: bool = False) -> int:
+        """Values that an expression holds while the rest of it is evaluated; where to cut `pending` off behind it.
+
+        past: the statement is over, and others of its function run before the values are taken.
+        """
+        self.pending.append((len(self.frames) - past, values))
+        return len(self.pending) - 1
+
+    def loop(self, place: Place, kind: str) -> Loop:
+        """A new loop, not yet entered."""
+        self._loops += 1
+        return Loop(
+            self._loops,
+            place,
+            started=self.tick(),
+            kind=kind,
+            guards=len(self.guards),
+            depth=self.depth,
+            functions=len(self.functions),
+            nodes=len(self.nodes),
+            frame=self.frames[-1] if self.frames else None,
+        )
+
+    def makes(self, functions: int) -> bool:
+        """Whether the outermost of the running functions, so many, have begun to make an object."""
+        return any(function.name == "__init__" for function in self.functions[:functions])
+
+    def iterations(self) -> tuple[tuple[int, int], ...]:
+        """(loop, iteration) of each running loop, outermost first."""
+        return tuple([(loop.number, loop.iteration) for loop in self.loops if loop.kind != "comprehension"])
+
+    def assumed(self) -> bool:
+        """Whether the running pass of a loop over rows of an unknown number is only assumed to be."""
+        return any(loop.assumed and loop.iteration for loop in self.loops)
+
+    def here(self) -> Place:
+        """The statement that is running."""
+        path = self.frames[-1].namespace.path if self.frames else self.home
+        return Place(path, self.statement if self.statement is not None else ast.Pass())
+
+    def place(self, frame: Frame, node: ast.AST) -> Place:
+        """Where `node` of this frame stands."""
+        return Place(frame.namespace.path, node)
+
+    def emit(self, event: Event) -> None:
+        """Remember an event; one of a pass that may never run is not certain, and one that is waited for is none."""
+        if self.expected:
+            return
+        doubtful = event.certain and (self.unsure or self.assumed())
+        self.events.append(replace(event, certain=False) if doubtful else event)
+
+    def left(self) -> Left | None:
+        """What was left so far, for another run to `take`; None where more happened than the making of an object."""
+        happened = (
+            self.nodes, self.backwards, self.submodule_inputs, self.lasting, self.lent_nodes, self.kept, self.released,
+            self.module_calls, self.retained, self.accumulated, self.doubled, self.cleared, self.reads, self.lost,
+            self.named_grads, self.stale_grads, self.rewritten, self.gradient_read, self.suspended,
+        )  # fmt: skip
+        if any(happened) or self.modes != Modes() or not _ONLY_HERE.isdisjoint(self.notes):
+            return None
+        return Left(
+            self.leaves,
+            self.optimizers,
+            self.notes,
+            self.remembered,
+            self.lines,
+            self.sharing,
+            self.looked,
+            self.cuts_under,
+            self.ops,
+        )
+
+    def take(self, left: Left) -> None:
+        """As if what another run did had been done by this one."""
+        self.leaves += left.leaves
+        self.optimizers += left.optimizers
+        self.notes.update({name: set(one) if type(one) is set else one for name, one in left.notes.items()})
+        self.remembered.update(left.remembered)
+        self.lines |= left.lines
+        self.sharing.update(left.sharing)
+        self.looked.update(left.looked)
+        self.cuts_under.update(left.cuts_under)
+        self.ops += left.ops
+
+    def release(self) -> None:
+        """Undo the cycles of a tape that nobody asks any more, so that it is freed now and not by a collection."""
+        for node in self.nodes:
+            node.saved.clear()
+            node.edges.clear()
+        if self.library is None:
+            for variables in {id(frame.variables): frame.variables for frame in self.frames}.values():
+                for value in dict.values(variables):
+                    if type(value) is ClassV:
+                        value.attributes.clear()
+                        value.order = None
+                variables.clear()

@@ -1,1 +1,0 @@
-"""Models of torch's and other libraries' objects, one file a subject."""
