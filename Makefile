@@ -73,7 +73,7 @@ TABLE_SEED ?= 1
 table-check: $(DEV)  ## ask the installed torch whether the shipped table is right; TABLE=--rows-only does not generate it again
 	$(PY) -m gradguard.ops.validate --seed $(TABLE_SEED) $(TABLE)
 
-bench: $(DEV)  ## measure latency, throughput and the neighbours; BENCH="..." passes options
+bench: $(DEV)  ## measure keystrokes, latency, throughput and the neighbours; BENCH="..." passes options
 	$(PY) -m benchmarks $(BENCH)
 
 test-editor: docs $(DEV) $(NODE) $(NVIM) $(JUPYTER)  ## the extension in a real VS Code, the server in Neovim and Jupyter, the web pages in a browser

@@ -1,9 +1,10 @@
-"""Released libraries to measure on: pinned, fetched once by pip without their dependencies, never imported."""
+"""Released libraries and training scripts to measure on: pinned, fetched once by pip without their dependencies, never imported."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import tarfile
 import zipfile
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +28,13 @@ PINS = {
     "ultralytics": "8.4.190",
     "stable-baselines3": "2.9.2",
 }
+
+SCRIPTS = {"cleanrl": "0.4.8", "learn2learn": "0.2.0"}
+"""Source packages: trainings are in no wheel."""
+SCRIPT_LINES = range(100, 1201)
+"""Lines of what is taken for a training script, if it calls `backward()` as well."""
+# Its build asks for a compiler of Cython that a download needs not; what is installed suffices to name it.
+AS_INSTALLED = {"learn2learn"}
 
 
 @dataclass(frozen=True)
@@ -64,15 +72,35 @@ def library(name: str) -> Library:
     version = PINS[name]
     folder = CACHE / "libraries" / f"{name}-{version}"
     if not (folder / "complete").exists():
-        _unpack(_wheel(name, version), folder)
+        _unpack(_download(name, version, ".whl"), folder)
         (folder / "complete").touch()
     return Library(name, version, folder)
 
 
-def _wheel(name: str, version: str) -> Path:
+def scripts() -> list[Path]:
+    """The training scripts of the source packages, fetched when they are not there yet, sorted."""
+    found: list[Path] = []
+    for name, version in SCRIPTS.items():
+        folder = CACHE / "scripts" / f"{name}-{version}"
+        if not (folder / "complete").exists():
+            with tarfile.open(_download(name, version, ".tar.gz")) as archive:
+                members = [each for each in archive if each.isreg() and each.name.endswith(".py")]
+                archive.extractall(folder, members, filter="data")
+            (folder / "complete").touch()
+        found += [path for path in sorted(folder.rglob("*.py")) if is_script(path.read_bytes())]
+    return found
+
+
+def is_script(text: bytes) -> bool:
+    """Whether it trains something and has the length of one script."""
+    return b"backward()" in text and text.count(b"\n") in SCRIPT_LINES
+
+
+def _download(name: str, version: str, suffix: str) -> Path:
+    """The wheel (`.whl`) or source package (`.tar.gz`) of a release."""
     downloads = CACHE / "wheels"
-    stem = f"{name.replace('-', '_')}-{version}-"
-    found = list(downloads.glob(stem + "*.whl"))
+    pattern = f"{name.replace('-', '_')}-{version}" + ("-*.whl" if suffix == ".whl" else suffix)
+    found = list(downloads.glob(pattern))
     if not found:
         command = [
             sys.executable,
@@ -83,9 +111,10 @@ def _wheel(name: str, version: str) -> Path:
             "--disable-pip-version-check",
             "--no-deps",
         ]
-        command += ["--only-binary=:all:", "--dest", str(downloads), f"{name}=={version}"]
-        subprocess.run(command, check=True)
-        found = list(downloads.glob(stem + "*.whl"))
+        command += ["--only-binary=:all:"] if suffix == ".whl" else ["--no-binary=:all:"]
+        command += ["--no-build-isolation"] if name in AS_INSTALLED else []
+        subprocess.run([*command, "--dest", str(downloads), f"{name}=={version}"], check=True)
+        found = list(downloads.glob(pattern))
     return found[0]
 
 
@@ -98,3 +127,4 @@ def _unpack(wheel: Path, folder: Path) -> None:
 if __name__ == "__main__":
     for each in PINS:
         print(each, PINS[each], len(library(each).files), "files", flush=True)
+    print(len(scripts()), "training scripts")

@@ -1,6 +1,6 @@
 """How long an editor waits: typing in training files of 300, 1,000 and 3,000 lines, over stdio.
 
-    python benchmarks/latency.py [--keys N] [--json FILE]
+    python -m benchmarks.latency [--keys N] [--json FILE]
 
 Each keystroke is one `didChange`; the time counts from sending it to the diagnostics for that very version.
 Typed is as editors do it: Enter brings the indentation, an opening bracket or quote brings its partner, so that
@@ -16,16 +16,13 @@ import argparse
 import json
 import os
 import pathlib
-import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
-from latency_corpus import training_file
+from benchmarks.client import Client, Range, Times, spread, strokes
+from benchmarks.latency_corpus import training_file
 
-ROOT = pathlib.Path(__file__).parents[1]
 SPOTS = {
     "reached": (
         "        h = self.act(self.first(h))",
@@ -42,140 +39,8 @@ SPOTS = {
     "parameters": ("def focal_loss{n}(logits, target, gamma=2.0", ", smooth: float = 0.1, *, mean=True"),
 }
 """Where: what the line before is, and what is typed after it."""
-PARTNERS = {"(": ")", "[": "]", "{": "}", '"': '"'}
 BUDGETS = {300: (25, 50), 1000: (25, 50), 3000: (None, 120)}
 """Lines: (median, p95) in milliseconds."""
-
-
-class Client:
-    """As small a client as measures nothing but the server."""
-
-    def __init__(self) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "server")}
-        self.started = time.perf_counter()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "gradguard", "server", "--log-level", "error"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=environment,
-        )
-        self.number = 0
-
-    def send(self, message: dict[str, Any]) -> None:
-        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        assert self.process.stdin
-        self.process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        self.process.stdin.flush()
-
-    def receive(self) -> dict[str, Any]:
-        assert self.process.stdout
-        length = 0
-        while line := self.process.stdout.readline().strip():
-            if line.startswith(b"Content-Length"):
-                length = int(line.split()[1])
-        message: dict[str, Any] = json.loads(self.process.stdout.read(length))
-        return message
-
-    def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        while True:
-            message = self.receive()
-            if wanted(message):
-                return message
-
-    def request(self, method: str, params: Any) -> Any:
-        self.number += 1
-        number = self.number
-        self.send({"id": number, "method": method, "params": params})
-        return self.until(lambda each: each.get("id") == number).get("result")
-
-    def notify(self, method: str, params: Any) -> None:
-        self.send({"method": method, "params": params})
-
-    def diagnostics(self, uri: str, version: int) -> list[Any]:
-        message = self.until(
-            lambda each: (
-                each.get("method") == "textDocument/publishDiagnostics"
-                and each["params"]["uri"] == uri
-                and each["params"].get("version") == version
-            )
-        )
-        found: list[Any] = message["params"]["diagnostics"]
-        return found
-
-    def initialize(self) -> float:
-        """Seconds from the start of the process to the answer."""
-        capabilities = {
-            "textDocument": {
-                "hover": {"contentFormat": ["markdown"]},
-                "codeAction": {
-                    "dataSupport": True,
-                    "resolveSupport": {"properties": ["edit"]},
-                    "codeActionLiteralSupport": {"codeActionKind": {"valueSet": []}},
-                },
-                "publishDiagnostics": {
-                    "relatedInformation": True,
-                    "codeDescriptionSupport": True,
-                    "dataSupport": True,
-                },
-            }
-        }
-        self.request("initialize", {"processId": os.getpid(), "rootUri": None, "capabilities": capabilities})
-        seconds = time.perf_counter() - self.started
-        self.notify("initialized", {})
-        return seconds
-
-    def open(self, uri: str, text: str) -> float:
-        """Seconds to the first diagnostics."""
-        start = time.perf_counter()
-        self.notify(
-            "textDocument/didOpen",
-            {"textDocument": {"uri": uri, "languageId": "python", "version": 1, "text": text}},
-        )
-        self.diagnostics(uri, 1)
-        return time.perf_counter() - start
-
-    def cpu(self) -> float:
-        """Milliseconds that the server's threads have computed."""
-        total = 0
-        for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
-            try:
-                total += int((task / "schedstat").read_text().split()[0])
-            except OSError:  # the thread ended
-                continue
-        return total / 1e6
-
-    def memory(self) -> float:
-        """Resident memory in MB."""
-        for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS"):
-                return int(line.split()[1]) / 1000
-        return 0.0
-
-    def end(self) -> None:
-        self.request("shutdown", None)
-        self.notify("exit", None)
-        self.process.wait(10)
-
-
-Times = list[tuple[float, float]]
-"""Wall and CPU milliseconds."""
-
-
-def strokes(typed: str, indent: str) -> list[tuple[str, int]]:
-    """(inserted text, how far the caret moves) for each key; a partner that is there already is typed over."""
-    keys: list[tuple[str, int]] = []
-    waiting: list[str] = []
-    for char in typed:
-        if waiting and char == waiting[-1]:
-            waiting.pop()
-            keys.append(("", 1))
-        elif char == "\n":
-            keys.append(("\n" + indent, 1 + len(indent)))
-        else:
-            partner = PARTNERS.get(char, "")
-            waiting += [partner] if partner else []
-            keys.append((char + partner, 1))
-    return keys
 
 
 class Typist:
@@ -210,25 +75,10 @@ class Typist:
                 row, at = (row + 1, moves - 1) if inserted.startswith("\n") else (row, at + moves)
             self._key(name, (line, column, row, at), "")
 
-    def _key(self, spot: str, where: tuple[int, int, int, int], text: str) -> None:
+    def _key(self, spot: str, where: Range, text: str) -> None:
         """Replace a range, wait for its diagnostics, note the milliseconds."""
         self.version += 1
-        line, column, end_line, end = where
-        change = {
-            "range": {
-                "start": {"line": line, "character": column},
-                "end": {"line": end_line, "character": end},
-            },
-            "text": text,
-        }
-        before, start = self.client.cpu(), time.perf_counter()
-        self.client.notify(
-            "textDocument/didChange",
-            {"textDocument": {"uri": self.uri, "version": self.version}, "contentChanges": [change]},
-        )
-        self.client.diagnostics(self.uri, self.version)
-        wall = (time.perf_counter() - start) * 1000
-        self.times[spot].append((wall, self.client.cpu() - before))
+        self.times[spot].append(self.client.edit(self.uri, self.version, where, text))
 
 
 def typing(client: Client, uri: str, text: str, keys: int) -> dict[str, Times]:
@@ -257,12 +107,6 @@ def questions(client: Client, uri: str, text: str, method: str, count: int = 40)
         client.request(method, params)
         times.append(((time.perf_counter() - start) * 1000, client.cpu() - before))
     return times
-
-
-def spread(times: list[float]) -> tuple[float, float, float]:
-    """Median, 95th percentile, maximum."""
-    ordered = sorted(times)
-    return statistics.median(ordered), ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))], ordered[-1]
 
 
 def main() -> int:

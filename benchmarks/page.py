@@ -6,7 +6,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import plots, reading
+from benchmarks import found, plots
+
+PARSER_BUDGET = 12
+"""How many times `ast.parse` a cold check may take."""
+BOUNDS_BUDGET = (2.0, 300)
+"""CPU seconds and MiB that any one file of up to 3,000 lines may take."""
 
 
 def write(figures: dict[str, Any], folder: Path) -> None:
@@ -17,8 +22,8 @@ def write(figures: dict[str, Any], folder: Path) -> None:
         "CPU seconds add up all processes; memory is that of the largest one.\n",
     ]
     for name, section in (
-        ("start_up", _start_up), ("latency", _latency), ("libraries", _libraries), ("scaling", _scaling),
-        ("neighbours", _neighbours),
+        ("start_up", _start_up), ("keystrokes", _keystrokes), ("latency", _latency), ("parser", _parser),
+        ("libraries", _libraries), ("scaling", _scaling), ("neighbours", _neighbours), ("bounds", _bounds),
     ):  # fmt: skip
         if name in figures:
             parts.append(section(figures[name], folder))
@@ -36,32 +41,113 @@ def _start_up(rows: list[dict[str, Any]], folder: Path) -> str:
 
 
 def _latency(rows: list[dict[str, Any]], folder: Path) -> str:
+    if not rows:
+        return "## Latency\n\nNot measured: the time was up.\n"
+    return (
+        "## Latency in long files\n\nWhat an editor waits for over stdio in files of many small functions, in milliseconds; "
+        "`cpu` is what the server computed.\n\n" + _times(rows)
+    )
+
+
+def _keystrokes(figures: dict[str, Any], folder: Path) -> str:
+    if not figures["rows"]:
+        return "## Keystrokes in training scripts\n\nNot measured: the time was up.\n"
+    return (
+        "## Keystrokes in training scripts\n\nWhat an editor waits for over stdio in the training scripts of cleanrl and "
+        f"learn2learn, in milliseconds: {figures['keys']:,} keystrokes in {figures['scripts']} scripts of together "
+        f"{figures['lines']:,} lines, each in a server of its own; the first edit after opening is one of them. `cpu` is what "
+        f"the server computed. `ast.parse` took {figures['parse_line']:.1f} µs for a line in the same run.\n\n"
+        + _times(figures["rows"])
+        + "\nThe scripts whose keystrokes take longest:\n\n"
+        + _table(
+            ("script", "median, CPU ms"),
+            ((slow["script"], f"{slow['median']:.1f}") for slow in figures["slowest"]),
+        )
+    )
+
+
+def _times(rows: list[dict[str, Any]]) -> str:
+    """Median, p95 and largest of what was timed, with the budgets."""
+
     def budget(row: dict[str, Any]) -> str:
         median, p95 = row["budget"]
         parts = [f"{name} {value:g}" for name, value in (("median", median), ("p95", p95)) if value]
         return f"{', '.join(parts)}{'' if row['met'] else ' (missed)'}" if parts else ""
 
-    if not rows:
-        return "## Latency\n\nNot measured: the time was up.\n"
-    return (
-        "## Latency\n\nWhat an editor waits for over stdio, in milliseconds; `cpu` is what the server computed.\n\n"
-        + _table(
-            ("what", "median", "p95", "largest", "budget"),
+    return _table(
+        ("what", "median", "p95", "largest", "budget"),
+        (
             (
-                (
-                    row["what"].strip(),
-                    f"{row['median']:.1f}",
-                    f"{row['p95']:.1f}",
-                    f"{row['max']:.1f}",
-                    budget(row),
-                )
-                for row in rows
-            ),
+                row["what"].strip(),
+                f"{row['median']:.1f}",
+                f"{row['p95']:.1f}",
+                f"{row['max']:.1f}",
+                budget(row),
+            )
+            for row in rows
+        ),
+    )
+
+
+def _parser(rows: list[dict[str, Any]], folder: Path) -> str:
+    cells = [
+        (
+            row["library"],
+            f"{row['files']:,}",
+            f"{row['lines']:,}",
+            f"{row['cpu']:.1f}" if row["finished"] else f"> {row['cpu']:.0f}",
+            f"{row['parsing']:.2f}",
+            ("" if row["finished"] else "> ") + f"{row['cpu'] / row['parsing']:.1f}×",
+            f"{row['memory']:.0f}",
+        )
+        for row in rows
+    ]
+    if len(rows) > 1:
+        cpu, parsing = (sum(row[name] for row in rows) for name in ("cpu", "parsing"))
+        more = "" if all(row["finished"] for row in rows) else "> "
+        files, lines = (f"{sum(row[name] for row in rows):,}" for name in ("files", "lines"))
+        largest = f"{max(row['memory'] for row in rows):.0f}"
+        cells.append(
+            (
+                "together",
+                files,
+                lines,
+                f"{more}{cpu:.1f}",
+                f"{parsing:.2f}",
+                f"{more}{cpu / parsing:.1f}×",
+                largest,
+            )
+        )
+    return (
+        "## Against the parser\n\nA cold check with one process, and `ast.parse` of the same files in the same run; "
+        f"asked for are {PARSER_BUDGET} times.\n\n"
+        + _table(
+            ("library", "files", "lines", "check, CPU s", "ast.parse, CPU s", "ratio", "memory, MiB"), cells
         )
     )
 
 
+def _bounds(rows: list[dict[str, Any]], folder: Path) -> str:
+    seconds, memory = BOUNDS_BUDGET
+    return (
+        "## Programs that could grow without bound\n\nA check of each in a process of its own, start-up included; "
+        f"asked for are {seconds:g} CPU s and {memory} MiB. `steps` are those that the engine counted.\n\n"
+        + _table(
+            ("program", "lines", "CPU, s", "memory, MiB", "steps", "cut", ""),
+            (
+                (
+                    row["program"], f"{row['lines']:,}", f"{row['cpu']:.2f}" if row["finished"] else f"> {row['cpu']:.1f}",
+                    f"{row['memory']:.0f}", f"{row['steps']:,}" if row["finished"] else "", "said" if row["limits"] else "",
+                    "" if row["finished"] and row["cpu"] <= seconds and row["memory"] <= memory else "missed",
+                )
+                for row in rows
+            ),
+        )
+    )  # fmt: skip
+
+
 def _libraries(every: list[dict[str, Any]], folder: Path) -> str:
+    findings = found.load(folder)
     rows = [row for row in every if "stopped" not in row]
     if not rows:
         return "## Released libraries\n\nNot measured: the time was up.\n"
@@ -78,7 +164,7 @@ def _libraries(every: list[dict[str, Any]], folder: Path) -> str:
             f"{row['memory']:.0f}",
             f"{row['warm']:.1f}" if row["warm"] is not None else "stopped",
             *(str(severities.get(name, 0)) for name in ("error", "warning", "information", "hint")),
-            _share(row),
+            _share(row, findings),
             str(row["limits"]),
         ]
 
@@ -96,7 +182,8 @@ def _libraries(every: list[dict[str, Any]], folder: Path) -> str:
         map(cells, rows),
     )  # fmt: skip
     text += (
-        "\nRead were errors and warnings; what was read and why it is true or not stands in `read.toml`.\n"
+        "\nRead were errors and warnings; what was read and why it is true or not stands in `read.toml`, "
+        "all findings in `findings.tsv`.\n"
     )
     for row in every:
         if "stopped" in row:
@@ -120,11 +207,10 @@ def _label(row: dict[str, Any]) -> str:
     return f"{row['library']}{part}"
 
 
-def _share(row: dict[str, Any]) -> str:
+def _share(row: dict[str, Any], findings: list[found.Finding]) -> str:
     """How many of a library's errors and warnings were read, and are true."""
-    verdicts = reading.verdicts(row["library"])
-    known = [verdicts.get((each["file"], each["line"], each["code"])) for each in row["shown"]]
-    read = [verdict for verdict in known if verdict is not None]
+    loud = [each for each in findings if each.library == row["library"] and each.severity in found.LOUD]
+    read = [each.verdict for each in loud if each.verdict is not None]
     return f"{sum(read)} of {len(read)}" if read else ""
 
 

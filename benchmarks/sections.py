@@ -9,11 +9,12 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import peers, timing
+from benchmarks import corpus, found, peers, timing
+from benchmarks import keystrokes as typed
 from benchmarks.corpus import Library
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -98,9 +99,8 @@ def latency(keys: int, limit: float) -> list[dict[str, Any]]:
     """What an editor waits for, over stdio."""
     with tempfile.TemporaryDirectory() as name:
         report = Path(name) / "latency.json"
-        script = ROOT / "benchmarks" / "latency.py"
-        command = [sys.executable, str(script), "--keys", str(keys), "--json", str(report)]
-        cost = timing.run(command, limit=limit)
+        command = [sys.executable, "-m", "benchmarks.latency", "--keys", str(keys), "--json", str(report)]
+        cost = timing.run(command, cwd=ROOT, limit=limit)
         if not report.exists():
             print(f"  no figures: {cost.err.strip()[-300:] or 'the time was up'}", flush=True)
             return []
@@ -108,8 +108,36 @@ def latency(keys: int, limit: float) -> list[dict[str, Any]]:
         return rows
 
 
-SHOWN = ("error", "warning")
-"""Severities whose findings are kept by place, so that what was read of them can be told."""
+def keystrokes(spots: int, left: Callable[[], float]) -> dict[str, Any]:
+    """What an editor waits for in real training scripts, over stdio."""
+    return typed.figures(typed.measure(corpus.scripts(), spots, left))
+
+
+def parser(chosen: Sequence[Library], left: Callable[[], float]) -> list[dict[str, Any]]:
+    """A cold check in one process beside `ast.parse` of the same files, in CPU seconds of the same minute."""
+    rows: list[dict[str, Any]] = []
+    for library in chosen:
+        texts = [path.read_bytes() for path in library.files]
+        before = typed.parse_time(texts)
+        command = [*GRADGUARD, "check", "--no-cache", "--exit-zero", "--jobs", "1", *library.paths]
+        with tempfile.TemporaryDirectory() as name:
+            cost = timing.run(command, cwd=Path(name), env=ENVIRONMENT, limit=left())
+        # Before and after: a machine that is busy with other work for a while is so for both.
+        parsing = (before + typed.parse_time(texts)) / 2
+        row = {
+            "library": f"{library.name} {library.version}",
+            "files": len(library.files),
+            "lines": library.lines,
+            "finished": cost.code is not None,
+            "cpu": cost.cpu,
+            "memory": cost.memory,
+            "parsing": parsing,
+        }
+        rows.append(row)
+        print(
+            f"  {row['library']}: {cost.cpu:.1f} CPU s, {cost.cpu / parsing:.1f} times ast.parse", flush=True
+        )
+    return rows
 
 
 LARGE = 200_000
@@ -118,26 +146,36 @@ PILOT = 64
 """Every so many files tell how long a large library would take."""
 
 
-def libraries(chosen: Sequence[Library], jobs: int, left: Callable[[], float]) -> list[dict[str, Any]]:
+@dataclass(slots=True)
+class Checked:
+    """What a run over libraries has found."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    findings: list[found.Finding] = field(default_factory=list)
+    files: dict[str, set[str]] = field(default_factory=dict)
+    """The files that were checked, by library."""
+
+
+def libraries(chosen: Sequence[Library], jobs: int, left: Callable[[], float]) -> Checked:
     """A cold check of each library, and one more from the cache; one for which no time is left is told.
 
     A large one is checked in part, evenly spread, if the time that is left would not suffice for all.
     """
-    rows: list[dict[str, Any]] = []
+    checked = Checked()
     ordered = sorted(chosen, key=lambda each: each.lines)
     for number, whole in enumerate(ordered):
         lines_left = sum(each.lines for each in ordered[number:])
         library = (
             _affordable(whole, jobs, left() * whole.lines / lines_left) if whole.lines > LARGE else whole
         )
-        row = _library(library, jobs, left)
-        rows.append(row)
+        row = _library(library, jobs, left, checked)
+        checked.rows.append(row)
         if "stopped" in row:
             print(f"  {row['library']}: stopped after {row['stopped']:.0f} s", flush=True)
         else:
-            found = sum(row["severities"].values())
-            print(f"  {row['library']}: {row['wall']:.1f} s, {found} findings", flush=True)
-    return rows
+            count = sum(row["severities"].values())
+            print(f"  {row['library']}: {row['wall']:.1f} s, {count} findings", flush=True)
+    return checked
 
 
 def _affordable(library: Library, jobs: int, seconds: float) -> Library:
@@ -150,7 +188,7 @@ def _affordable(library: Library, jobs: int, seconds: float) -> Library:
     return replace(library, step=min(PILOT, math.ceil(cost.wall * PILOT / (0.8 * seconds))))
 
 
-def _library(library: Library, jobs: int, left: Callable[[], float]) -> dict[str, Any]:
+def _library(library: Library, jobs: int, left: Callable[[], float], into: Checked) -> dict[str, Any]:
     label = f"{library.name} {library.version}"
     with tempfile.TemporaryDirectory() as name:
         report = Path(name) / "report.json"
@@ -165,6 +203,17 @@ def _library(library: Library, jobs: int, left: Callable[[], float]) -> dict[str
         document = json.loads(report.read_text("utf-8"))
         warm = timing.run(command, cwd=Path(name), env=environment, limit=left())
     findings = document.get("findings", [])
+    into.files[label] = {path.relative_to(library.folder).as_posix() for path in library.files}
+    into.findings += [
+        found.Finding(
+            label,
+            Path(each["file"]).relative_to(library.folder).as_posix(),
+            each["line"],
+            each["code"],
+            each["severity"],
+        )
+        for each in findings
+    ]
     return {
         "library": label,
         "step": library.step,
@@ -179,14 +228,6 @@ def _library(library: Library, jobs: int, left: Callable[[], float]) -> dict[str
         "severities": dict(Counter(each["severity"] for each in findings)),
         "codes": dict(sorted(Counter(each["code"] for each in findings).items())),
         "limits": len(document.get("limits", [])),
-        "shown": [
-            {
-                "file": Path(each["file"]).relative_to(library.folder).as_posix(),
-                **{name: each[name] for name in ("line", "code", "severity", "message")},
-            }
-            for each in findings
-            if each["severity"] in SHOWN
-        ],
         "errors": [f"{each['file']}: {each['message']}" for each in document.get("errors", [])],
     }
 

@@ -63,6 +63,7 @@ NOT_RUN = {
     "make bench": "minutes of measuring, which have no right or wrong",
     "make screenshots": "it rewrites the pictures; `make test-editor` takes them in the same scenario",
     "python -m benchmarks.corpus": "it downloads released libraries",
+    "python -m benchmarks.keystrokes --script NAME": "minutes; tests/bench types in a small script",
     "pip install libcst": "it needs a package index; gradguard itself depends on libcst",
 }
 """Commands that no test runs as they stand, each with its reason. Their targets are resolved all the same."""
