@@ -57,7 +57,7 @@ def engine_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> object:
         raise ValueError("secret")
 
-    monkeypatch.setitem(library.TORCH, "torch.erf", broken)
+    monkeypatch.setitem(library.REGISTRY.torch, "torch.erf", broken)
 
 
 def checked(text: str) -> Report:

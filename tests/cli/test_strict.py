@@ -23,7 +23,7 @@ def project(tmp_path: Path, cache_folder: Path, monkeypatch: pytest.MonkeyPatch)
     def broken(*_: object) -> object:
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setitem(library.TORCH, "torch.erf", broken)
+    monkeypatch.setitem(library.REGISTRY.torch, "torch.erf", broken)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

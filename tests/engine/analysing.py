@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradguard.engine import Analysis, analyse
-from gradguard.engine.driver import entry
+from gradguard.engine.state import faults
 from gradguard.findings import Finding
 from gradguard.ops import table
 from gradguard.rules import registry
@@ -28,7 +28,7 @@ NO_FILES = NoFiles()
 def analysed(text: str, path: str = "program.py") -> Analysis:
     """What the engine makes of a program; its faults are raised."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(entry, "RERAISE", True)
+        patch.setattr(faults, "RERAISE", True)
         return analyse(Source(path, text), table.load(), NO_FILES)
 
 

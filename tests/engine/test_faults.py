@@ -41,7 +41,7 @@ def breaking(monkeypatch: pytest.MonkeyPatch, error: Exception) -> Exception:
     def fails(*_: object) -> object:
         raise error
 
-    monkeypatch.setitem(library.TORCH, "torch.erf", fails)
+    monkeypatch.setitem(library.REGISTRY.torch, "torch.erf", fails)
     return error
 
 
@@ -290,7 +290,7 @@ def test_an_interrupt_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*_: object) -> object:
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(library.TORCH, "torch.erf", stopped)
+    monkeypatch.setitem(library.REGISTRY.torch, "torch.erf", stopped)
     with pytest.raises(KeyboardInterrupt):
         run("N = torch.erf(1)\n")
 
@@ -310,7 +310,7 @@ def test_what_memory_was_short_for_is_let_go(monkeypatch: pytest.MonkeyPatch) ->
         made.append(weakref.ref(much))
         raise MemoryError
 
-    monkeypatch.setitem(library.TORCH, "torch.erf", fails)
+    monkeypatch.setitem(library.REGISTRY.torch, "torch.erf", fails)
     analysis = run("def faulty(x):\n    return torch.erf(x)\n" + BAD.format(name="other"))
     gc.collect()
     assert [each() for each in made] == [None] * len(made)

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradguard.engine.autograd import strides
+from gradguard.engine.domain import strides
 
 SHAPES = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple)
 

@@ -9,8 +9,8 @@ import pytest
 from gradguard.check.workspace import ReadingWorkspace
 from gradguard.engine import analyse
 from gradguard.engine.domain.events import SavedTensorMutated
-from gradguard.engine.driver import entry
 from gradguard.engine.python import lazy
+from gradguard.engine.state import faults
 from gradguard.ops import table
 from gradguard.source.text import Source
 
@@ -34,7 +34,7 @@ def found(files: dict[str, str]) -> list[tuple[str, int]]:
     """Where `main.py` is seen to spoil a saved tensor for certain."""
     workspace = ReadingWorkspace(files.__contains__, files.get)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(entry, "RERAISE", True)
+        patch.setattr(faults, "RERAISE", True)
         analysis = analyse(Source("/w/main.py", files["/w/main.py"]), table.load(None), workspace)
     assert not analysis.limits
     return [

@@ -8,6 +8,7 @@ import pytest
 
 from gradguard.engine import Analysis
 from gradguard.engine.driver import entry
+from gradguard.engine.driver.wiring import PORTS
 from gradguard.engine.state.path import FREE_WORK, WORK_A_STEP, BudgetExceeded, Oracle
 from gradguard.engine.state.run import Run
 from gradguard.findings import Certainty
@@ -166,7 +167,7 @@ def run(budget: int) -> Run:
     """A run with so many steps."""
     from gradguard.ops import table
 
-    return Run(table.load(), Oracle(), [budget], NO_FILES)
+    return Run(table.load(), Oracle(), [budget], NO_FILES, PORTS)
 
 
 def test_work_is_free_up_to_a_point() -> None:

@@ -46,7 +46,7 @@ def engine_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> object:
         raise ZeroDivisionError("at work")
 
-    monkeypatch.setitem(library.TORCH, "torch.erf", broken)
+    monkeypatch.setitem(library.REGISTRY.torch, "torch.erf", broken)
 
 
 def told(editor: Inside) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from gradguard.check.workspace import EMPTY, Workspace
 from gradguard.engine import Analysis, analyse
-from gradguard.engine.observe.holders import NOBODY, Sharing
+from gradguard.engine.domain.sharing import NOBODY, Sharing
 from gradguard.findings import Applicability, FixPlan, Span
 from gradguard.ops import table
 from gradguard.rules import asking, registry

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from gradguard.engine import Analysis
 from gradguard.engine.domain.events import (
     Event,
     InferenceSaved,
@@ -15,7 +16,6 @@ from gradguard.engine.domain.events import (
     SecondBackward,
 )
 from gradguard.engine.domain.tensors import Place
-from gradguard.engine.driver.entry import Analysis
 from gradguard.findings import Applicability, Certainty, Finding, FixPlan, Related, Severity, Span
 from gradguard.source.printable import quotable
 

@@ -7,8 +7,8 @@ import importlib
 import pkgutil
 from dataclasses import replace
 
+from gradguard.engine import Analysis, SharingNotNoted
 from gradguard.engine.domain.events import Event
-from gradguard.engine.driver.entry import Analysis, SharingNotNoted
 from gradguard.findings import Finding, Limit, Span, internal_error, traceback_of
 from gradguard.rules import __path__ as _folder
 from gradguard.rules.model import Context, Events, Rule

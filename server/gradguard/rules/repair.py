@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator
 
 from gradguard.engine.domain.events import SavedTensorMutated, WriteFact
+from gradguard.engine.domain.sharing import ELSEWHERE, NOBODY, Sharing
 from gradguard.engine.domain.tensors import Place
-from gradguard.engine.observe.holders import ELSEWHERE, NOBODY, Sharing
 from gradguard.findings import Applicability, FixPlan, spans_text
 from gradguard.ops import table
 from gradguard.rules.asking import reads_flags, sees_ops

@@ -11,13 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gradguard.engine.autograd import layout
-from gradguard.engine.autograd.machine import (
-    WRITTEN,
-    current_node,
-    gradient_overwritten,
-    requires_grad,
-    source_text,
-)
+from gradguard.engine.autograd.machine import WRITTEN, current_node, gradient_overwritten, requires_grad
 from gradguard.engine.domain.events import (
     BrokenGraph,
     SavedFact,
@@ -25,6 +19,7 @@ from gradguard.engine.domain.events import (
     SecondBackward,
     WriteFact,
 )
+from gradguard.engine.domain.spelling import source_text
 from gradguard.engine.domain.tensors import Edge, Node, Place, Saved, Tensor, Tri, Write, both, either
 from gradguard.engine.observe import reads
 from gradguard.engine.observe.graphs import VISIT

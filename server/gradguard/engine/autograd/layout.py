@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gradguard.engine.autograd import strides
 from gradguard.engine.autograd.plan import short
 from gradguard.engine.autograd.sizes import known, pointwise
-from gradguard.engine.autograd.strides import Shape
+from gradguard.engine.domain import strides
+from gradguard.engine.domain.strides import Shape, product
 from gradguard.engine.domain.tensors import Tensor, Tri
 from gradguard.engine.domain.values import ListV, TorchName, TupleV, Value
 from gradguard.ops.model import Op
@@ -489,18 +489,6 @@ def _format(memory_format: Value) -> str:
     if memory_format is None:
         return "preserve_format"
     return memory_format.path.rpartition(".")[2] if isinstance(memory_format, TorchName) else ""
-
-
-def product(sizes: tuple[object, ...] | None) -> int | None:
-    """Number of elements, None when a size is unknown."""
-    if sizes is None:
-        return None
-    total = 1
-    for size in sizes:
-        if not isinstance(size, int):
-            return None
-        total *= size
-    return total
 
 
 def same_shape(source: Tensor, values: Values, method: str) -> Tri:

@@ -17,6 +17,7 @@ from gradguard.engine.domain.events import (
     RefusedWrite,
     WriteFact,
 )
+from gradguard.engine.domain.spelling import source_text
 from gradguard.engine.domain.tensors import (
     Edge,
     Node,
@@ -32,7 +33,6 @@ from gradguard.engine.domain.tensors import (
 from gradguard.engine.domain.values import Sym, tensors_in
 from gradguard.engine.observe.holders import note
 from gradguard.engine.state.run import Run
-from gradguard.source.printable import quotable
 
 WRITTEN = 4
 """Units of work that it takes to note a write, or something that is kept for backward."""
@@ -486,20 +486,3 @@ def rebase(run: Run, target: Tensor, node: Node | None) -> None:
     base.leaf = False if needs else None
     target.node = node
     target.view_version = -1
-
-
-def source_text(node: ast.AST | None, limit: int = 40) -> str:
-    """Source of an expression on one line, shortened; empty where there is none."""
-    if node is None:
-        return ""
-    if isinstance(node, ast.Name):
-        return node.id
-    # Remembered on the tree itself, which lives as long as the answer does.
-    known: str | None = getattr(node, "_gradguard_source", None)
-    if known is None:
-        try:
-            known = quotable(ast.unparse(node))
-        except (ValueError, RecursionError, AttributeError):
-            known = ""
-        node._gradguard_source = known  # type: ignore[attr-defined]
-    return known if len(known) <= limit else known[: limit - 1] + "…"

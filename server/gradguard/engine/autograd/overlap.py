@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from gradguard.engine.autograd import sizes, strides
+from gradguard.engine.autograd import sizes
 from gradguard.engine.autograd.sizes import known
+from gradguard.engine.domain import strides
 from gradguard.engine.domain.events import RefusedWrite, WriteFact
 from gradguard.engine.domain.tensors import Place, Tensor
 from gradguard.engine.state.run import Run

@@ -7,9 +7,9 @@ the ops that rearrange or multiply.
 
 from __future__ import annotations
 
-from gradguard.engine.autograd import strides
 from gradguard.engine.autograd.plan import plan, short
-from gradguard.engine.autograd.strides import Shape
+from gradguard.engine.domain import strides
+from gradguard.engine.domain.strides import Shape
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import Instance, ListV, TupleV, Value
 from gradguard.ops.model import Form, Kind, Op

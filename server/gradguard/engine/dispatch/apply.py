@@ -13,6 +13,7 @@ from gradguard.engine.autograd.overlap import NO_SHARING, Operands, asks, clashe
 from gradguard.engine.autograd.plan import Plan, plan, short
 from gradguard.engine.dispatch.binding import Bound, by_element, gradients, holds, others, rule_out, unknown
 from gradguard.engine.dispatch.results import handed_on, results
+from gradguard.engine.domain import spelling
 from gradguard.engine.domain.events import InputRewritten, WriteFact
 from gradguard.engine.domain.tensors import Cut, Node, Place, Tensor, Tri, both, either
 from gradguard.engine.domain.values import ArrayV, DictV, ListV, Sym, TupleV, Value, tensors_in
@@ -254,7 +255,7 @@ def _writable(
     operands: Operands | None = None,
 ) -> bool:
     fact = WriteFact(
-        name, place, machine.source_text(expr) or tensor.bound_name, kind, True, run.statement, maker=maker
+        name, place, spelling.source_text(expr) or tensor.bound_name, kind, True, run.statement, maker=maker
     )
     itself = any(one is not tensor and one.memory is tensor.memory for one in inputs)
     # An op without a derivative asks nothing of what it writes.

@@ -11,7 +11,9 @@ from typing import Any
 from gradguard.engine.autograd import machine
 from gradguard.engine.autograd.plan import plan
 from gradguard.engine.dispatch import shapes
-from gradguard.engine.domain.tensors import Place, Tensor, Tri, both
+from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.conditions import known_truth
+from gradguard.engine.domain.tensors import Tensor, Tri, both
 from gradguard.engine.domain.values import (
     ArrayV,
     DictV,
@@ -23,37 +25,9 @@ from gradguard.engine.domain.values import (
     Value,
     tensors_in,
 )
-from gradguard.engine.python.truth import known_truth
 from gradguard.engine.state.coerce import constant, is_number
 from gradguard.engine.state.run import Run
 from gradguard.ops.model import ALWAYS, Condition, Form, Kind, Op, Param
-
-
-@dataclass(slots=True)
-class Call:
-    """Arguments of one call, with the expressions they came from."""
-
-    args: list[Value]
-    kwargs: dict[str, Value]
-    place: Place
-    exprs: list[ast.AST | None]
-    kwexprs: dict[str, ast.AST | None]
-    name: str = ""
-    """Last part of the callee's own name, whatever the program calls it."""
-    open_args: bool = False
-    """A `*args` or `**kwargs` of unknown content was passed."""
-
-    def get(self, index: int, name: str, default: Value = None) -> Value:
-        """Argument by position or name."""
-        if index < len(self.args):
-            return self.args[index]
-        return self.kwargs.get(name, default)
-
-    def expr(self, index: int, name: str = "") -> ast.AST | None:
-        """Expression of an argument."""
-        if index < len(self.exprs):
-            return self.exprs[index]
-        return self.kwexprs.get(name)
 
 
 @dataclass(slots=True)

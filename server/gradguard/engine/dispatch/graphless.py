@@ -7,8 +7,8 @@ convention, as of whatever else a `forward` gets.
 from __future__ import annotations
 
 from gradguard.engine.autograd.machine import NOT_DIFFERENTIABLE
-from gradguard.engine.dispatch.binding import Call
 from gradguard.engine.dispatch.shapes import cast_target, dtype_of
+from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import GRAPHLESS, Sym, Value
 from gradguard.engine.state.run import Run

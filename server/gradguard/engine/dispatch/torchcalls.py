@@ -8,20 +8,14 @@ from collections.abc import Sequence
 from gradguard.engine.autograd import machine
 from gradguard.engine.autograd.overlap import Operands
 from gradguard.engine.dispatch import apply, binding
-from gradguard.engine.dispatch.binding import Bound, Call
-from gradguard.engine.domain.frame import Frame
+from gradguard.engine.dispatch.binding import Bound
+from gradguard.engine.domain import spelling
+from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.tensors import Place, Tensor, Tri, Write, both, either
-from gradguard.engine.domain.values import CONTAINERS, ArrayV, Sym, Value, tensors_in
+from gradguard.engine.domain.values import CONTAINERS, MISSING, ArrayV, Frame, Sym, Value, tensors_in
 from gradguard.engine.observe import reads
 from gradguard.engine.state.run import Run
 from gradguard.ops.model import Form, Kind
-
-
-class _Missing:
-    """The table has no row, or no form that fits."""
-
-
-MISSING = _Missing()
 
 
 def call_op(
@@ -181,7 +175,13 @@ def array_write(run: Run, frame: Frame, array: ArrayV, node: ast.AST, op: str) -
         return
     place = run.place(frame, run.statement or node)
     done = Write(
-        place, op, target, counted=False, kind="numpy", statement=run.statement, via=machine.source_text(node)
+        place,
+        op,
+        target,
+        counted=False,
+        kind="numpy",
+        statement=run.statement,
+        via=spelling.source_text(node),
     )
     done.order = run.tick()
     done.iterations = run.iterations()

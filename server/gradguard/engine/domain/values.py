@@ -9,17 +9,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Hashable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gradguard.engine.domain.fault import Fault
 from gradguard.engine.domain.keys import Key, Structure
 from gradguard.engine.domain.tensors import NO_CUTS, Cut, Place, Tensor, Tri
-
-if TYPE_CHECKING:
-    from gradguard.engine.domain.frame import Frame, Namespace
 
 Value = Any
 """Any abstract value: a Python constant or one of the classes of this file, or a Tensor."""
 
+
+class Missing:
+    """Nobody answers: no model, no row of the table, or no form of it that fits."""
+
+
+MISSING = Missing()
 
 GRAPHLESS = "__graphless__"
 """Fact of an unknown value: no gradient goes through it if it is a tensor."""
@@ -369,3 +373,128 @@ def of_tuple(value: TupleV, of_part: Callable[[Value], Hashable]) -> Hashable:
         return Key(*parts)
 
     return key(value, 0) or ("id", id(value))
+
+
+Container = ListV | DictV
+
+
+Cell = tuple[dict[str, Value] | ListV | DictV, Hashable]
+"""Where a number stands: variables, attributes or a container, and its name or index there."""
+
+
+EVERYTHING = "*"
+"""In the place of a name: every global was looked at."""
+
+
+class Globals(dict[str, Any]):
+    """Variables of a module's top level that remember which of them were asked for.
+
+    What looks through all variables for something that only the running entry can have put there asks for
+    nothing, and goes through the methods of `dict`.
+    """
+
+    __slots__ = ("read", "written")
+
+    def __init__(self, start: dict[str, Any]) -> None:
+        super().__init__(start)
+        self.read: set[str] = set()
+        self.written: set[str] = set()
+
+    def begin(self) -> None:
+        """An entry starts."""
+        self.read, self.written = set(), set()
+
+    def touched(self) -> Iterator[tuple[str, Any]]:
+        """The variables that the running entry read or wrote, by name: of a long file's, these are few."""
+        return (
+            (name, dict.__getitem__(self, name))
+            for name in sorted(self.read | self.written)
+            if dict.__contains__(self, name)
+        )
+
+    def __contains__(self, name: object) -> bool:
+        self.read.add(name)  # type: ignore[arg-type]
+        return dict.__contains__(self, name)
+
+    def __getitem__(self, name: str) -> Any:
+        self.read.add(name)
+        return dict.__getitem__(self, name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.read.add(name)
+        return dict.get(self, name, default)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.written.add(name)
+        dict.__setitem__(self, name, value)
+
+    def __iter__(self) -> Iterator[str]:
+        self.read.add(EVERYTHING)
+        return dict.__iter__(self)
+
+    def keys(self) -> Any:
+        self.read.add(EVERYTHING)
+        return dict.keys(self)
+
+    def values(self) -> Any:
+        self.read.add(EVERYTHING)
+        return dict.values(self)
+
+    def items(self) -> Any:
+        self.read.add(EVERYTHING)
+        return dict.items(self)
+
+
+@dataclass(slots=True, eq=False)
+class Namespace:
+    """Globals of one file."""
+
+    path: str
+    name: str
+    variables: Globals = field(default_factory=lambda: Globals({}))
+    main: bool = False
+    ran: bool = False
+    """Its top level has run, or is running."""
+    order: tuple[int, int] = (0, 0)
+    """First and last number of the program order that are put aside for it."""
+    partly: str = ""
+    """Why its top level did not run to the end."""
+    fault: Fault | None = None
+    """What else it was that a statement of it did not."""
+    devices: frozenset[str] = frozenset()
+    """Devices that its top level names."""
+    stars: list[Namespace] = field(default_factory=list)
+    """Modules whose names it takes with `*`."""
+    absent: set[str] = field(default_factory=set)
+    """Names that none of them has."""
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """One activation of a function, or of a module's or class's body."""
+
+    namespace: Namespace
+    variables: dict[str, Value]
+    parent: Frame | None = None
+    function: FunctionV | None = None
+    receiver: Value = None
+    owner: ClassV | None = None
+    outer_names: dict[str, Frame] = field(default_factory=dict)
+    """Names declared `global` or `nonlocal`, and where they live."""
+    site: Place | None = None
+    given: tuple[Value, ...] = ()
+    """The arguments as they were passed."""
+    clause: bool = False
+    """The variables of a comprehension, which `:=` does not add to."""
+
+    def find(self, name: str) -> Frame | None:
+        """The frame that binds `name`, walking out through closures; None where nobody does."""
+        declared = self.outer_names.get(name)
+        if declared is not None:
+            return declared
+        frame: Frame | None = self
+        while frame is not None:
+            if name in frame.variables:
+                return frame
+            frame = frame.parent
+        return None

@@ -12,28 +12,41 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from gradguard.engine.autograd import backward
-from gradguard.engine.dispatch.binding import Call
+from gradguard.engine.domain import classes
+from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.events import (
     Event,
 )
 from gradguard.engine.domain.facts import Facts, Notes
-from gradguard.engine.domain.frame import Frame, Globals, Namespace
+from gradguard.engine.domain.fault import Fault
+from gradguard.engine.domain.sharing import NOBODY, Sharing
 from gradguard.engine.domain.tensors import Place, Tensor
-from gradguard.engine.domain.values import ClassV, DictV, FunctionV, Instance, ListV, Sym, TupleV, Value
+from gradguard.engine.domain.values import (
+    ClassV,
+    DictV,
+    Frame,
+    FunctionV,
+    Globals,
+    Instance,
+    ListV,
+    Namespace,
+    Sym,
+    TupleV,
+    Value,
+)
 from gradguard.engine.driver import alike, covered, merging, receivers, reuse, toplevel
 from gradguard.engine.driver.devices import named_devices
 from gradguard.engine.driver.record import Record
 from gradguard.engine.driver.shares import FREE_UNDONE, OP_STEPS, UNDONE_A_STEP, Budget, Shares
 from gradguard.engine.driver.snapshot import Snapshot
+from gradguard.engine.driver.wiring import PORTS
 from gradguard.engine.driver.work import SHARED_NUMBERS, Definitions, Work
 from gradguard.engine.models import autograd, torchlib
 from gradguard.engine.observe import lifetime
-from gradguard.engine.observe.holders import NOBODY, Sharing
-from gradguard.engine.python import attributes, symbolic
+from gradguard.engine.python import symbolic
 from gradguard.engine.python.calls import call_function
 from gradguard.engine.python.statements import execute_pieces
 from gradguard.engine.state import faults
-from gradguard.engine.state.faults import Fault
 from gradguard.engine.state.path import (
     IMPORT_STEPS,
     MAX_FUNCTION_STEPS,
@@ -134,7 +147,7 @@ def analyse(
     old: dict[object, Record] = {}
     before: Definitions | None = None
     compared: reuse.Comparison | None = None
-    if previous is not None and reuse.stands(previous, source, table, files):
+    if previous is not None and stands(previous, source, table, files):
         old = previous.records
         work.sources.update({path: s for path, s in previous.sources.items() if path != source.path})
         before = previous.definitions
@@ -277,7 +290,15 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
             continue
         oracle = Oracle(turn.prefix if turn is not None else ())
         run = Run(
-            work.table, oracle, budget, work, numbers, work.file.path, import_budget, shares=work.shares
+            work.table,
+            oracle,
+            budget,
+            work,
+            PORTS,
+            numbers,
+            work.file.path,
+            import_budget,
+            shares=work.shares,
         )
         run.trace = notes
         survived = True
@@ -368,9 +389,6 @@ def _run(run: Run, body: Callable[[Run], None]) -> bool:
 STOPPED = "stopped early: {} needs more steps than the budget allows"
 CUT = "read in part: some ways through {} are not tried, the file needs more steps than the budget allows"
 
-RERAISE = False
-"""Set by tests and tools that want an engine fault to surface."""
-
 
 def _limit(source: Source, node: ast.AST, message: str, fault: str = "") -> Limit:
     body = getattr(node, "body", None)
@@ -423,6 +441,7 @@ def _define(work: Work) -> Definitions:
             Oracle(),
             [MAX_STEPS],
             work,
+            PORTS,
             SHARED_NUMBERS,
             home=work.file.path,
             import_budget=[IMPORT_STEPS],
@@ -469,7 +488,7 @@ def function_entry(work: Work, name: str, owner: str) -> Callable[[Run], None]:
         frame = _definitions(run, work)
         holder = frame.variables.get(owner) if owner else None
         function = (
-            attributes.class_lookup(holder, name) if isinstance(holder, ClassV) else frame.variables.get(name)
+            classes.class_lookup(holder, name) if isinstance(holder, ClassV) else frame.variables.get(name)
         )
         if not isinstance(function, FunctionV) or isinstance(function.node, ast.Lambda):
             return
@@ -483,12 +502,12 @@ def function_entry(work: Work, name: str, owner: str) -> Callable[[Run], None]:
             call.args.append(receiver)
             call.exprs.append(None)
         symbolic.arguments(run, function, call)
-        if isinstance(holder, ClassV) and attributes.is_subclass(holder, "torch.autograd.Function"):
+        if isinstance(holder, ClassV) and classes.is_subclass(holder, "torch.autograd.Function"):
             if name == "backward":
                 autograd.check_backward(run, holder, frame)
             return
         # What a module's own methods collect is a forward's business, not a step loop's.
-        run.depth = int(isinstance(holder, ClassV) and attributes.is_subclass(holder, "torch.nn.Module"))
+        run.depth = int(isinstance(holder, ClassV) and classes.is_subclass(holder, "torch.nn.Module"))
         run.entered_at = run.depth
         result = call_function(run, frame, function, call, function.node)
         _leave(run, result, receiver, place)
@@ -522,6 +541,15 @@ def _collect(value: Value, depth: int, leaving: list[Tensor], seen: set[int]) ->
     elif isinstance(value, DictV):
         for _, item in value.items.values():
             _collect(item, depth + 1, leaving, seen)
-    elif isinstance(value, Instance) and not attributes.is_subclass(value.cls, "torch.nn.Module"):
+    elif isinstance(value, Instance) and not classes.is_subclass(value.cls, "torch.nn.Module"):
         for item in value.attributes.values():
             _collect(item, depth + 1, leaving, seen)
+
+
+def stands(previous: Analysis, source: Source, table: Table, files: Files) -> bool:
+    """Whether anything of `previous` may be taken: same file, same table, other files unchanged."""
+    if previous.path != source.path or previous.table is not table:
+        return False
+    return all(
+        files.source(path) is known for path, known in previous.sources.items() if path != previous.path
+    )

@@ -12,24 +12,20 @@ made once for all methods of its class, and what its constructor decided stays d
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from gradguard.engine.dispatch.binding import Call
+from gradguard.engine.domain import classes
+from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.tensors import Place
-from gradguard.engine.domain.values import ClassV, FunctionV, Instance, Value
+from gradguard.engine.domain.values import ClassV, Frame, FunctionV, Instance, Value
+from gradguard.engine.driver.objects import Kept, Made, Objects
 from gradguard.engine.driver.shares import OP_STEPS
-from gradguard.engine.python import attributes, symbolic
+from gradguard.engine.driver.wiring import PORTS
+from gradguard.engine.driver.work import Work
+from gradguard.engine.python import symbolic
 from gradguard.engine.python.calls import instantiate
 from gradguard.engine.state import faults
-from gradguard.engine.state.faults import Fault
-from gradguard.engine.state.path import MAX_FUNCTION_STEPS, BudgetExceeded, Given, Oracle, PathEnd, PyRaise
+from gradguard.engine.state.path import MAX_FUNCTION_STEPS, BudgetExceeded, Oracle, PathEnd, PyRaise
 from gradguard.engine.state.run import Left, Run
-
-if TYPE_CHECKING:
-    from gradguard.engine.domain.frame import Frame
-    from gradguard.engine.driver.work import Work
 
 MANY_STEPS = 3_000
 """A constructor that takes more is run once for all methods."""
@@ -37,42 +33,6 @@ FEW_STEPS = 60
 """One that takes fewer is run as fast as its object is put back."""
 MAX_KEPT = 24
 """Objects of one class that are kept, each for other answers."""
-
-
-@dataclass(slots=True)
-class Made:
-    """An object that methods share, and what making it decided and needed."""
-
-    value: Value
-    answers: dict[Hashable, bool]
-    entered: frozenset[ast.AST]
-    read: frozenset[str]
-    devices: frozenset[str]
-    limits: dict[str, None]
-    faults: tuple[Fault, ...]
-
-
-@dataclass(slots=True)
-class Kept:
-    """An object as a path made it, for the paths whose constructor decides the same."""
-
-    made: Made
-    given: Given
-    left: Left
-    steps: int
-
-
-@dataclass(slots=True)
-class Objects:
-    """The objects of one class."""
-
-    shared: Made | None
-    """Where all paths of all methods have the same."""
-    took: int
-    """The steps it took to make that one, or to see that each path may make one."""
-    kept: list[Kept] = field(default_factory=list)
-    again: bool = True
-    """Whether those of paths may be kept: making one leaves nothing but the object."""
 
 
 def receiver(run: Run, work: Work, frame: Frame, cls: ClassV, place: Place) -> Value:
@@ -129,6 +89,7 @@ def _aside(work: Work, frame: Frame, budget: list[int], prefix: tuple[bool, ...]
         Oracle(prefix),
         budget,
         work,
+        PORTS,
         work.numbers(),
         work.file.path,
         library.import_budget,
@@ -200,7 +161,7 @@ def _finished(run: Run, work: Work, value: Value) -> Made:
 
 def _construct(run: Run, frame: Frame, cls: ClassV, place: Place, made: Instance | None = None) -> Value:
     call = Call([], {}, place, [], {})
-    init = attributes.class_lookup(cls, "__init__")
+    init = classes.class_lookup(cls, "__init__")
     where = faults.around(run)
     try:
         if isinstance(init, FunctionV):

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from gradguard.engine.domain.events import Event
 from gradguard.engine.domain.facts import Facts
+from gradguard.engine.domain.fault import Fault
+from gradguard.engine.domain.sharing import Sharing
 from gradguard.engine.driver import covered
 from gradguard.engine.driver.shares import Budget
-from gradguard.engine.observe.holders import Sharing
-from gradguard.engine.state.faults import Fault
 
 NO_BUDGET = Budget(0, 0)
 

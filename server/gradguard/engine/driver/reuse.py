@@ -14,19 +14,21 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gradguard.engine.domain.frame import EVERYTHING, Frame, Namespace
 from gradguard.engine.domain.keys import Key
 from gradguard.engine.domain.tensors import Place, Tensor
-from gradguard.engine.domain.values import ClassV, External, FunctionV, LazyV, TorchName
+from gradguard.engine.domain.values import (
+    EVERYTHING,
+    ClassV,
+    External,
+    Frame,
+    FunctionV,
+    LazyV,
+    Namespace,
+    TorchName,
+)
 from gradguard.engine.domain.versions import VersionText, VersionV
-from gradguard.ops.table import Table
-from gradguard.source.text import Source
-
-if TYPE_CHECKING:
-    from gradguard.engine.driver.entry import Analysis
-    from gradguard.engine.state.run import Files
 
 Surroundings = tuple[object, ...]
 
@@ -262,12 +264,3 @@ def _functions_in(statement: ast.stmt) -> frozenset[ast.AST]:
         )
         statement._gradguard_functions = known  # type: ignore[attr-defined]
     return known
-
-
-def stands(previous: Analysis, source: Source, table: Table, files: Files) -> bool:
-    """Whether anything of `previous` may be taken: same file, same table, other files unchanged."""
-    if previous.path != source.path or previous.table is not table:
-        return False
-    return all(
-        files.source(path) is known for path, known in previous.sources.items() if path != previous.path
-    )

@@ -13,20 +13,23 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 
-from gradguard.engine.domain.frame import EVERYTHING, Frame, Globals, Namespace
 from gradguard.engine.domain.tensors import Memory, Tensor, Tri, Version
 from gradguard.engine.domain.values import (
+    EVERYTHING,
     ArrayV,
     BuiltinMethod,
     ClassV,
     ContextV,
     DictV,
+    Frame,
     FunctionV,
+    Globals,
     Instance,
     IteratorV,
     LazyV,
     ListV,
     Method,
+    Namespace,
     NativeV,
     PartialV,
     SuperV,

@@ -7,13 +7,12 @@ import gc
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gradguard.engine.domain.frame import Frame, Globals, Namespace
-from gradguard.engine.domain.values import LazyV
+from gradguard.engine.domain.fault import Fault
+from gradguard.engine.domain.values import Frame, Globals, LazyV, Namespace
 from gradguard.engine.driver import covered
-from gradguard.engine.driver.receivers import Objects
+from gradguard.engine.driver.objects import Objects
 from gradguard.engine.driver.record import Record
 from gradguard.engine.driver.snapshot import Snapshot
-from gradguard.engine.state.faults import Fault
 from gradguard.engine.state.run import Files, Run
 from gradguard.ops.table import Table
 from gradguard.source.text import Source

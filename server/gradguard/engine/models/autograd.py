@@ -6,19 +6,23 @@ import ast
 
 from gradguard.engine.autograd import layout, machine
 from gradguard.engine.autograd.backward import backward, check_root
-from gradguard.engine.dispatch.binding import Call
 from gradguard.engine.dispatch.results import MADE
+from gradguard.engine.domain import classes, spelling
+from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.conditions import known_truth
 from gradguard.engine.domain.events import FunctionMutation
-from gradguard.engine.domain.frame import Frame
 from gradguard.engine.domain.tensors import Saved, Tensor
-from gradguard.engine.domain.values import ClassV, Instance, Sym, TorchName, TupleV, Value, tensors_in
+from gradguard.engine.domain.values import ClassV, Frame, Instance, Sym, TorchName, TupleV, Value, tensors_in
 from gradguard.engine.models import tensor_methods as tensors
-from gradguard.engine.models.library import METHODS, torch_function
+from gradguard.engine.models.registry import Registry
 from gradguard.engine.observe import graphs
 from gradguard.engine.observe.lending import lend
-from gradguard.engine.python.truth import known_truth
+from gradguard.engine.python.calls import call_value
 from gradguard.engine.state.coerce import as_tensor
-from gradguard.engine.state.run import Modes, Run
+from gradguard.engine.state.notes import Modes
+from gradguard.engine.state.run import Run
+
+MODELS = Registry()
 
 
 def _roots(run: Run, value: Value) -> list[Tensor]:
@@ -30,7 +34,7 @@ def _roots(run: Run, value: Value) -> list[Tensor]:
     return roots
 
 
-@torch_function("torch.autograd.backward")
+@MODELS.torch_function("torch.autograd.backward")
 def _backward(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     create = known_truth(call.get(3, "create_graph", False))
     retain = call.get(2, "retain_graph")
@@ -45,11 +49,11 @@ def _backward(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         create=create,
     )
     if create is True:
-        run.doubled.append((call.place, machine.source_text(node), leaves))
+        run.doubled.append((call.place, spelling.source_text(node), leaves))
     return None
 
 
-@torch_function("torch.autograd.grad")
+@MODELS.torch_function("torch.autograd.grad")
 def _grad(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """Gradients with respect to `inputs`; with `create_graph` they carry a graph of their own."""
     create = known_truth(call.get(4, "create_graph", False))
@@ -119,12 +123,10 @@ def _doubled(
 
 def function_apply(run: Run, frame: Frame, cls: ClassV, call: Call, node: ast.AST) -> Value:
     """`MyFunction.apply(...)`: forward without recording, then one node that keeps what the context saved."""
-    from gradguard.engine.python import attributes
-    from gradguard.engine.python.calls import call_value
 
     context = Instance(TorchName("torch.autograd.function.FunctionCtx"), made=call.place)
-    forward = attributes.class_lookup(cls, "forward")
-    setup = attributes.class_lookup(cls, "setup_context")
+    forward = classes.class_lookup(cls, "forward")
+    setup = classes.class_lookup(cls, "setup_context")
     inputs = [
         t
         for value in call.args
@@ -219,10 +221,8 @@ def _function_result(
 
 def check_backward(run: Run, cls: ClassV, frame: Frame) -> None:
     """Interpret a Function's `backward` once, to see what it writes."""
-    from gradguard.engine.python import attributes
-    from gradguard.engine.python.calls import call_value
 
-    method = attributes.class_lookup(cls, "backward")
+    method = classes.class_lookup(cls, "backward")
     if method is None:
         return
     context = next((ctx for one, ctx in run.notes.get("functions", []) if one is cls), None)
@@ -273,17 +273,14 @@ def _nothing(run: Run, frame: Frame, context: Instance, call: Call, node: ast.AS
     return None
 
 
-METHODS.update({
-    "FunctionCtx.save_for_backward": _save_for_backward, "FunctionCtx.mark_dirty": _mark_dirty,
-    "FunctionCtx.mark_non_differentiable": _mark_nondiff, "FunctionCtx.set_materialize_grads": _nothing,
-    "FunctionCtx.save_for_forward": _nothing,
+MODELS.methods_of("FunctionCtx", {
+    "save_for_backward": _save_for_backward, "mark_dirty": _mark_dirty, "mark_non_differentiable": _mark_nondiff, "set_materialize_grads": _nothing, "save_for_forward": _nothing,
 })  # fmt: skip
 
 
-@torch_function("torch.utils.checkpoint.checkpoint")
+@MODELS.torch_function("torch.utils.checkpoint.checkpoint")
 def _checkpoint(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """Runs the function now and keeps its tensor arguments, checked at backward."""
-    from gradguard.engine.python.calls import call_value
 
     function = call.get(0, "function")
     kwargs = {k: v for k, v in call.kwargs.items() if k not in _CHECKPOINT_OPTIONS}
@@ -314,25 +311,25 @@ _CHECKPOINT_OPTIONS = frozenset(
 )
 
 
-@torch_function("torch.utils.checkpoint.checkpoint_sequential")
+@MODELS.torch_function("torch.utils.checkpoint.checkpoint_sequential")
 def _checkpoint_sequential(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return run.fresh()
 
 
-@torch_function(
+@MODELS.torch_function(
     "torch.autograd.functional.jacobian", "torch.autograd.functional.hessian", "torch.autograd.gradcheck"
 )
 def _functional(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return run.fresh()
 
 
-@torch_function("torch.func.vjp", "torch.func.linearize")
+@MODELS.torch_function("torch.func.vjp", "torch.func.linearize")
 def _pulled_back(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """What it gives back differentiates through the arguments whenever it is called."""
     lend(run, (*call.args, *call.kwargs.values()))
     return run.fresh()
 
 
-@torch_function("torch.autograd.set_detect_anomaly", "torch.autograd.detect_anomaly")
+@MODELS.torch_function("torch.autograd.set_detect_anomaly", "torch.autograd.detect_anomaly")
 def _anomaly(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return run.fresh()

@@ -6,15 +6,16 @@ import ast
 import sys
 from collections.abc import Callable, Iterator
 
-from gradguard.engine.autograd import machine
-from gradguard.engine.dispatch.binding import Call
-from gradguard.engine.domain.frame import Frame
+from gradguard.engine.domain import classes, spelling
+from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.conditions import key_of, known_truth
 from gradguard.engine.domain.keys import Key
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
     ClassV,
     DictV,
     External,
+    Frame,
     Instance,
     IteratorV,
     ListV,
@@ -24,17 +25,21 @@ from gradguard.engine.domain.values import (
     tensors_in,
 )
 from gradguard.engine.models import others
-from gradguard.engine.models.library import external_function
+from gradguard.engine.models import tensor_methods as tensors
+from gradguard.engine.models.registry import Registry
 from gradguard.engine.observe import counting, graphs, holders, reads
 from gradguard.engine.observe.lending import lend
 from gradguard.engine.python import attributes, operators
+from gradguard.engine.python.calls import call_value
 from gradguard.engine.python.instances import instance_of
 from gradguard.engine.python.iteration import MAX_RANGE, UNKNOWN_ITEMS, iterate
 from gradguard.engine.python.special import call_special
-from gradguard.engine.python.truth import key_of, known_truth
+from gradguard.engine.python.subscripts import dict_set
 from gradguard.engine.state import bounds
 from gradguard.engine.state.coerce import number
 from gradguard.engine.state.run import Run
+
+MODELS = Registry()
 
 
 def held(value: Value) -> Value:
@@ -42,7 +47,7 @@ def held(value: Value) -> Value:
     return value.tensor if isinstance(value, Sym) and value.tensor is not None else value
 
 
-@external_function("builtins.range")
+@MODELS.external_function("builtins.range")
 def range_(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """`range(...)`."""
     for value in call.args:
@@ -86,7 +91,7 @@ def _unknown_range(run: Run, call: Call) -> Iterator[Value]:
         yield next(source)
 
 
-@external_function("builtins.enumerate")
+@MODELS.external_function("builtins.enumerate")
 def _enumerate(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     source = iterate(run, frame, call.get(0, "iterable"), node)
     start = call.get(1, "start", 0)
@@ -101,7 +106,7 @@ def _enumerate(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     )
 
 
-@external_function("builtins.zip", "itertools.zip_longest")
+@MODELS.external_function("builtins.zip", "itertools.zip_longest")
 def _zip(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     sources = [iterate(run, frame, value, node) for value in call.args]
     rows = (TupleV(row) for row in zip(*[s.source for s in sources], strict=False))
@@ -111,9 +116,8 @@ def _zip(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return IteratorV(rows, exact, kind=kind, length=min(lengths, default=None), over=tuple(sources))
 
 
-@external_function("builtins.map", "builtins.filter")
+@MODELS.external_function("builtins.map", "builtins.filter")
 def _map(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    from gradguard.engine.python.calls import call_value
 
     sources = [iterate(run, frame, value, node) for value in call.args[1:]]
     function = call.args[0] if call.args else None
@@ -129,7 +133,7 @@ def _map(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return IteratorV(results(), exact=all(s.exact for s in sources), over=(function, *sources))
 
 
-@external_function("builtins.reversed")
+@MODELS.external_function("builtins.reversed")
 def _reversed(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     source = iterate(run, frame, call.get(0, "sequence"), node)
     items = drawn(run, source)
@@ -153,7 +157,7 @@ def drawn(run: Run, source: IteratorV) -> list[Value]:
     return items
 
 
-@external_function("builtins.sorted")
+@MODELS.external_function("builtins.sorted")
 def _sorted(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     source = iterate(run, frame, call.get(0, "iterable"), node)
     items = drawn(run, source)
@@ -165,7 +169,6 @@ def _sorted(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 
 def in_order(run: Run, frame: Frame, items: list[Value], call: Call, node: ast.AST) -> list[Value]:
     """The items as `sorted` and `list.sort` order them; as they are where a key is not known."""
-    from gradguard.engine.python.calls import call_value
 
     key = call.kwargs.get("key")
     keys = items
@@ -182,7 +185,7 @@ def in_order(run: Run, frame: Frame, items: list[Value], call: Call, node: ast.A
     return [items[index] for index in order]
 
 
-@external_function(
+@MODELS.external_function(
     "builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset", "collections.deque"
 )
 def _list(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
@@ -207,9 +210,8 @@ def _list(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return made
 
 
-@external_function("builtins.dict", "collections.OrderedDict", "collections.Counter")
+@MODELS.external_function("builtins.dict", "collections.OrderedDict", "collections.Counter")
 def _dict(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    from gradguard.engine.python.subscripts import dict_set
 
     made = DictV(made=call.place, open=call.open_args)
     if call.args:
@@ -230,12 +232,12 @@ def _dict(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return made
 
 
-@external_function("collections.defaultdict")
+@MODELS.external_function("collections.defaultdict")
 def _defaultdict(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return DictV(made=call.place, factory=call.get(0, "default_factory"))
 
 
-@external_function("builtins.len")
+@MODELS.external_function("builtins.len")
 def _len(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     value = held(call.get(0, "obj"))
     if isinstance(value, (ListV, TupleV, DictV)) and not value.open:
@@ -247,17 +249,15 @@ def _len(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
             return value.shape[0]
         return Sym(("shape", value.number, 0), "int")
     if isinstance(value, Instance):
-        from gradguard.engine.models import library
-
         own = call_special(run, frame, value, "__len__", [], node)
         if own is not NotImplemented:
             return own
         if "__children__" in value.attributes:
-            return library.method(run, frame, value, "__len__", call, node)
+            return run.models.method(run, frame, value, "__len__", call, node)
     return Sym(Key("len", key_of(value)), "int")
 
 
-@external_function("builtins.sum")
+@MODELS.external_function("builtins.sum")
 def _sum(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """Adds item by item; not a host read."""
     source = iterate(run, frame, call.get(0, "iterable"), node)
@@ -270,7 +270,7 @@ def _sum(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return total
 
 
-@external_function("builtins.max", "builtins.min", "builtins.any", "builtins.all")
+@MODELS.external_function("builtins.max", "builtins.min", "builtins.any", "builtins.all")
 def _extreme(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     name = call.name
     if len(call.args) > 1:
@@ -297,7 +297,7 @@ def _extreme(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return Sym(Key(name, *map(key_of, items)), "number")
 
 
-@external_function(
+@MODELS.external_function(
     "builtins.float",
     "builtins.int",
     "builtins.bool",
@@ -312,8 +312,6 @@ def _number(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     value = held(call.get(0, "x", 0))
     if isinstance(value, Tensor):
         if name == "abs":
-            from gradguard.engine.models import tensor_methods as tensors
-
             return tensors.method(run, frame, value, "abs", Call([], {}, call.place, [], {}), node)
         if name != "round":
             reads.host_read(run, frame, node, name, value, implicit=True)
@@ -323,7 +321,7 @@ def _number(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
             data=True,
         )
         made.facts["__read__"] = value
-        made.facts["__cuts__"] = graphs.cut_off(run, (value,), call.place, name, machine.source_text(node))
+        made.facts["__cuts__"] = graphs.cut_off(run, (value,), call.place, name, spelling.source_text(node))
         return made
     if isinstance(value, (int, float, str)) and len(call.args) == 1:
         convert = _CONVERT.get(name)
@@ -348,7 +346,7 @@ _CONVERT: dict[str, Callable[[Value], Value]] = {
 }
 
 
-@external_function("builtins.print", "builtins.str", "builtins.repr", "builtins.format")
+@MODELS.external_function("builtins.print", "builtins.str", "builtins.repr", "builtins.format")
 def _print(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     name = call.name
     holders.shown(run, call.args)
@@ -360,32 +358,32 @@ def _print(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return None if name == "print" else run.fresh("str")
 
 
-@external_function("builtins.isinstance")
+@MODELS.external_function("builtins.isinstance")
 def _isinstance(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     value, cls = call.get(0, "obj"), call.get(1, "cls")
     known = instance_of(value, cls)
     return known if known is not None else Sym(Key("isinstance", key_of(value), key_of(cls)), "bool")
 
 
-@external_function("builtins.issubclass")
+@MODELS.external_function("builtins.issubclass")
 def _issubclass(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return run.fresh("bool")
 
 
-@external_function("builtins.hasattr")
+@MODELS.external_function("builtins.hasattr")
 def _hasattr(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     owner, name = call.get(0, "obj"), call.get(1, "name")
     if isinstance(owner, Instance) and isinstance(name, str):
-        if name in owner.attributes or attributes.class_lookup(owner.cls, name) is not None:
+        if name in owner.attributes or classes.class_lookup(owner.cls, name) is not None:
             return True
         if isinstance(owner.cls, ClassV) and not any(
-            not isinstance(b, ClassV) for b in attributes.linear(owner.cls)
+            not isinstance(b, ClassV) for b in classes.linear(owner.cls)
         ):
             return False
     return Sym(Key("hasattr", key_of(owner), key_of(name)), "bool")
 
 
-@external_function("builtins.getattr")
+@MODELS.external_function("builtins.getattr")
 def _getattr(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     owner, name = call.get(0, "obj"), call.get(1, "name")
     if not isinstance(name, str):
@@ -393,13 +391,13 @@ def _getattr(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         lend(run, tensors_in(TupleV(tuple(owner.attributes.values()))) if isinstance(owner, Instance) else ())
         return run.fresh()
     if len(call.args) > 2 and isinstance(owner, Instance) and name not in owner.attributes:
-        if attributes.class_lookup(owner.cls, name) is None:
+        if classes.class_lookup(owner.cls, name) is None:
             return call.args[2]
     made = ast.copy_location(ast.Attribute(value=ast.Name("_", ast.Load()), attr=name, ctx=ast.Load()), node)
     return attributes.get(run, frame, owner, name, made)
 
 
-@external_function("builtins.setattr")
+@MODELS.external_function("builtins.setattr")
 def _setattr(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     name, owner = call.get(1, "name"), call.get(0, "obj")
     if isinstance(name, Sym) and isinstance(owner, Instance):
@@ -410,38 +408,38 @@ def _setattr(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return None
 
 
-@external_function("builtins.iter")
+@MODELS.external_function("builtins.iter")
 def _iter(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return iterate(run, frame, call.get(0, "iterable"), node)
 
 
-@external_function("builtins.next")
+@MODELS.external_function("builtins.next")
 def _next(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     value = call.get(0, "iterator")
     source = value if isinstance(value, IteratorV) else iterate(run, frame, value, node)
     return next(source.source, run.fresh(data=source.data))
 
 
-@external_function("builtins.type")
+@MODELS.external_function("builtins.type")
 def _type(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     value = call.get(0, "obj")
     return value.cls if isinstance(value, Instance) else run.fresh()
 
 
-@external_function("builtins.id", "builtins.hash", "builtins.ord", "builtins.callable", "builtins.dir")
+@MODELS.external_function("builtins.id", "builtins.hash", "builtins.ord", "builtins.callable", "builtins.dir")
 def _opaque(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     for tensor in tensors_in(call.get(0, "obj")) if call.name in ("id", "hash") else ():
         tensor.memory.held = True  # another tensor has another one
     return Sym(Key("id", *map(key_of, call.args)), "int")
 
 
-@external_function("builtins.vars")
+@MODELS.external_function("builtins.vars")
 def _vars(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     owner = call.get(0, "object")
     return attributes.own_names(owner) if isinstance(owner, Instance) else _by_name(run, frame, call, node)
 
 
-@external_function("builtins.globals", "builtins.locals", "builtins.exec", "builtins.eval")
+@MODELS.external_function("builtins.globals", "builtins.locals", "builtins.exec", "builtins.eval")
 def _by_name(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     run.notes["by_name"] = True
     others.escaped(run, call, node)

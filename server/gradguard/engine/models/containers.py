@@ -7,14 +7,26 @@ from collections.abc import Callable
 from itertools import islice
 
 from gradguard.engine.autograd import machine
-from gradguard.engine.dispatch.binding import Call
-from gradguard.engine.domain.frame import Frame
+from gradguard.engine.domain import spelling
+from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.conditions import key_of
 from gradguard.engine.domain.tensors import Tensor
-from gradguard.engine.domain.values import CONTAINERS, DictV, ListV, Sym, TupleV, Value, tensors_in, token
-from gradguard.engine.observe import counting
+from gradguard.engine.domain.values import (
+    CONTAINERS,
+    DictV,
+    Frame,
+    ListV,
+    Sym,
+    TupleV,
+    Value,
+    tensors_in,
+    token,
+)
+from gradguard.engine.models.builtins import in_order
+from gradguard.engine.observe import counting, lifetime
 from gradguard.engine.observe.lending import lend
+from gradguard.engine.python.iteration import iterate
 from gradguard.engine.python.subscripts import dict_set, last_of
-from gradguard.engine.python.truth import key_of
 from gradguard.engine.state import bounds
 from gradguard.engine.state.run import Run
 
@@ -36,7 +48,7 @@ def _remember(run: Run, frame: Frame, value: Value, node: ast.AST, *, inside: bo
     tensors = tensors_in(value)
     if not tensors:
         return
-    place, name = run.place(frame, run.statement or node), machine.source_text(node)
+    place, name = run.place(frame, run.statement or node), spelling.source_text(node)
     for tensor in tensors:
         machine.stored(run, tensor, place, name, inside=inside or type(value) in CONTAINERS)
 
@@ -59,7 +71,6 @@ def _appendleft(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST)
 
 
 def _extend(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
-    from gradguard.engine.python.iteration import iterate
 
     source = iterate(run, frame, call.get(0, "iterable"), node)
     for item in islice(source.source, bounds.MAX_ITEMS + 1):
@@ -82,8 +93,6 @@ def _insert(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> 
 def _pop(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
     index = call.get(0, "index", -1)
     if owner.items:
-        from gradguard.engine.observe import lifetime
-
         at = index if isinstance(index, int) and -len(owner.items) <= index < len(owner.items) else -1
         lifetime.release(run, tensors_in(owner.items[at]))
         return owner.items.pop(at)
@@ -91,7 +100,6 @@ def _pop(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Val
 
 
 def _popleft(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
-    from gradguard.engine.observe import lifetime
 
     if owner.items:
         lifetime.release(run, tensors_in(owner.items[0]))
@@ -99,7 +107,6 @@ def _popleft(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) ->
 
 
 def _clear(run: Run, frame: Frame, owner: ListV | DictV, call: Call, node: ast.AST) -> Value:
-    from gradguard.engine.observe import lifetime
 
     run.weigh((owner,))
     lifetime.release(run, tensors_in(owner))
@@ -127,7 +134,6 @@ def _copy(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Va
 
 
 def _sort(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
-    from gradguard.engine.models.builtins import in_order
 
     owner.items[:] = in_order(run, frame, list(owner.items), call, node)
     return None

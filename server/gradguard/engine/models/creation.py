@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.engine.autograd import layout, machine, strides
+from gradguard.engine.autograd import layout, machine
 from gradguard.engine.dispatch import shapes, torchcalls
-from gradguard.engine.dispatch.binding import Call
-from gradguard.engine.domain.frame import Frame
+from gradguard.engine.domain import spelling, strides
+from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.conditions import known_truth
 from gradguard.engine.domain.keys import root
 from gradguard.engine.domain.tensors import Tensor
-from gradguard.engine.domain.values import ArrayV, ListV, Sym, TorchName, TupleV, Value, tensors_in
-from gradguard.engine.models.library import torch_function
+from gradguard.engine.domain.values import (
+    MISSING,
+    ArrayV,
+    Frame,
+    ListV,
+    Sym,
+    TorchName,
+    TupleV,
+    Value,
+    tensors_in,
+)
+from gradguard.engine.models.registry import Registry
 from gradguard.engine.observe import graphs, reads
 from gradguard.engine.observe.lending import lend
-from gradguard.engine.python.truth import known_truth
+from gradguard.engine.python.attributes import note_device
 from gradguard.engine.state.coerce import number
 from gradguard.engine.state.run import Run
+
+MODELS = Registry()
 
 _SIZED = ("zeros", "ones", "empty", "rand", "randn", "full", "randint", "empty_strided")
 _INTEGER = ("randint", "arange", "randperm", "tril_indices", "triu_indices")
@@ -77,10 +90,10 @@ def _sizes(size: Value) -> tuple[object, ...] | None:
     return layout.sizes_of(size)
 
 
-torch_function(*(f"torch.{name}" for name in _SIZED))(_sized)
+MODELS.torch_function(*(f"torch.{name}" for name in _SIZED))(_sized)
 
 
-@torch_function("torch.arange", "torch.range", "torch.linspace", "torch.logspace", "torch.randperm", "torch.eye", "torch.hann_window", "torch.tril_indices", "torch.triu_indices", "torch.hamming_window", "torch.bartlett_window", "torch.blackman_window", "torch.kaiser_window")  # fmt: skip
+@MODELS.torch_function("torch.arange", "torch.range", "torch.linspace", "torch.logspace", "torch.randperm", "torch.eye", "torch.hann_window", "torch.tril_indices", "torch.triu_indices", "torch.hamming_window", "torch.bartlett_window", "torch.blackman_window", "torch.kaiser_window")  # fmt: skip
 def _counted(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     name = call.name
     made = run.tensor(call.place)
@@ -103,7 +116,7 @@ def _counted(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return options(run, made, call)
 
 
-@torch_function("torch.zeros_like", "torch.ones_like", "torch.empty_like", "torch.rand_like", "torch.randn_like", "torch.full_like", "torch.randint_like")  # fmt: skip
+@MODELS.torch_function("torch.zeros_like", "torch.ones_like", "torch.empty_like", "torch.rand_like", "torch.randn_like", "torch.full_like", "torch.randint_like")  # fmt: skip
 def _like(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     source = call.get(0, "input")
     made = run.tensor(call.place)
@@ -134,7 +147,7 @@ def new_like(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -
     return made
 
 
-@torch_function("torch.tensor", "torch.scalar_tensor", "torch.complex_tensor")
+@MODELS.torch_function("torch.tensor", "torch.scalar_tensor", "torch.complex_tensor")
 def _tensor(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     source = call.get(0, "data")
     made = run.tensor(call.place)
@@ -146,7 +159,7 @@ def _tensor(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     made.cuts = graphs.cuts_in(run, source)
     if any(t.requires_grad is not False for t in cut):
         made.source = "rewrapped"
-        made.cuts |= graphs.cut_off(run, cut, call.place, call.name, machine.source_text(node))
+        made.cuts |= graphs.cut_off(run, cut, call.place, call.name, spelling.source_text(node))
     return options(run, made, call)
 
 
@@ -185,7 +198,7 @@ def _nested(parts: list[Described]) -> Described:
     return dtype or ("float32" if not parts else None), shape
 
 
-@torch_function("torch.as_tensor", "torch.asarray", "torch.from_numpy", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.DoubleTensor", "torch.IntTensor", "torch.BoolTensor", "torch.cuda.FloatTensor", "torch.cuda.LongTensor")  # fmt: skip
+@MODELS.torch_function("torch.as_tensor", "torch.asarray", "torch.from_numpy", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.DoubleTensor", "torch.IntTensor", "torch.BoolTensor", "torch.cuda.FloatTensor", "torch.cuda.LongTensor")  # fmt: skip
 def _wrap(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """Shares memory with a NumPy array; returns a tensor as it is."""
     name = call.name
@@ -224,15 +237,17 @@ def _wrap(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         layout.fresh(made, tuple(call.args), [])
     if any(t.requires_grad is not False for t in tensors_in(source)):
         made.source = "rewrapped"
-        made.cuts = graphs.cut_off(run, tensors_in(source), call.place, call.name, machine.source_text(node))
+        made.cuts = graphs.cut_off(run, tensors_in(source), call.place, call.name, spelling.source_text(node))
     return options(run, made, call)
 
 
-@torch_function("torch.frombuffer", "torch.from_file", "torch.from_dlpack", "torch.utils.dlpack.from_dlpack")
+@MODELS.torch_function(
+    "torch.frombuffer", "torch.from_file", "torch.from_dlpack", "torch.utils.dlpack.from_dlpack"
+)
 def _over_memory(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """A tensor over memory that others hold, too."""
     made = torchcalls.call_op(run, frame, f"torch.{call.name}", call, node)
-    if made is torchcalls.MISSING:
+    if made is MISSING:
         made = torchcalls.unknown_op(run, call, call.name, view=True)
     lend(run, (made, *call.args, *call.kwargs.values()))
     return made
@@ -243,17 +258,17 @@ def _converted(run: Run, frame: Frame, source: Tensor, call: Call, node: ast.AST
     flag = call.kwargs.get("requires_grad")
     if flag is not None and known_truth(flag) is not True:
         made = machine.share(run, source, call.place, "detach", counter=True)
-        made.cuts = graphs.cut_off(run, (source,), call.place, call.name, machine.source_text(node))
+        made.cuts = graphs.cut_off(run, (source,), call.place, call.name, spelling.source_text(node))
         made.requires_grad = known_truth(flag)
         return made
     wanted = {"dtype": call.get(1, "dtype"), "device": call.get(2, "device"), "copy": call.kwargs.get("copy")}
     given = {key: value for key, value in wanted.items() if value is not None}
     moved = Call([source], given, call.place, [call.expr(0, "data")], {}, "to", call.open_args)
     result = torchcalls.call_op(run, frame, "Tensor.to", moved, node)
-    return torchcalls.unknown_op(run, call, call.name, view=True) if result is torchcalls.MISSING else result
+    return torchcalls.unknown_op(run, call, call.name, view=True) if result is MISSING else result
 
 
-@torch_function(
+@MODELS.torch_function(
     "torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.UninitializedParameter", "torch.nn.Buffer"
 )
 def _parameter(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
@@ -279,7 +294,7 @@ def _parameter(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return made
 
 
-@torch_function("torch.autograd.Variable")
+@MODELS.torch_function("torch.autograd.Variable")
 def _variable(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     source = call.get(0, "data")
     if isinstance(source, Sym):
@@ -291,9 +306,8 @@ def _variable(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return run.tensor(call.place)
 
 
-@torch_function("torch.device")
+@MODELS.torch_function("torch.device")
 def _device(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    from gradguard.engine.python.attributes import note_device
 
     value = call.get(0, "type")
     note_device(run, value)

@@ -6,18 +6,19 @@ import ast
 
 from gradguard.engine.autograd import machine
 from gradguard.engine.dispatch import torchcalls
-from gradguard.engine.dispatch.binding import Call
-from gradguard.engine.domain.frame import Frame
+from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.tensors import Tensor
-from gradguard.engine.domain.values import ListV, Sym, TupleV, Value
-from gradguard.engine.models.library import torch_function
+from gradguard.engine.domain.values import MISSING, Frame, ListV, Sym, TupleV, Value
+from gradguard.engine.models.registry import Registry
 from gradguard.engine.state.coerce import as_tensor
 from gradguard.engine.state.run import Run
+
+MODELS = Registry()
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-@torch_function("torch.einsum")
+@MODELS.torch_function("torch.einsum")
 def _einsum(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     call = _spelled(call)
     equation = call.get(0, "equation")
@@ -33,7 +34,7 @@ def _einsum(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 
 def _by_table(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     made = torchcalls.call_op(run, frame, "torch.einsum", call, node, name="einsum")
-    return torchcalls.unknown_op(run, call, "einsum") if made is torchcalls.MISSING else made
+    return torchcalls.unknown_op(run, call, "einsum") if made is MISSING else made
 
 
 def _operands(call: Call) -> list[Value]:

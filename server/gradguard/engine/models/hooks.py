@@ -5,19 +5,21 @@ from __future__ import annotations
 import ast
 
 from gradguard.engine.autograd import machine
-from gradguard.engine.dispatch.binding import Call
+from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.events import HookWrite
-from gradguard.engine.domain.frame import Frame
 from gradguard.engine.domain.tensors import Tensor
-from gradguard.engine.domain.values import FunctionV, Instance, Method, NativeV, TupleV, Value
-from gradguard.engine.models.library import METHODS, torch_function
+from gradguard.engine.domain.values import Frame, FunctionV, Instance, Method, NativeV, TupleV, Value
+from gradguard.engine.models.registry import Registry
 from gradguard.engine.observe.lending import names_in
-from gradguard.engine.state.run import Modes, Run
+from gradguard.engine.python.calls import call_value
+from gradguard.engine.state.notes import Modes
+from gradguard.engine.state.run import Run
+
+MODELS = Registry()
 
 
 def tensor_hook(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
     """`t.register_hook(f)`: run `f` once on a gradient, to see whether it writes it."""
-    from gradguard.engine.python.calls import call_value
 
     hook = call.get(0, "hook")
     if isinstance(hook, (FunctionV, Method)):
@@ -72,12 +74,11 @@ for _name in (
     "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "register_full_backward_pre_hook",
     "register_backward_hook",
 ):  # fmt: skip
-    METHODS[f"Module.{_name}"] = _register
+    MODELS.methods_of("Module", {_name: _register})
 
 
 def before_forward(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Call:
     """Pre-hooks, and the view that a full backward hook puts around the inputs."""
-    from gradguard.engine.python.calls import call_value
 
     for kind, hook, _ in list(module.hooks):
         if kind == "pre":
@@ -120,7 +121,7 @@ def _takes_inputs(hook: Value) -> bool:
     return len(names) < 2 or names[1] in names_in(function.node)
 
 
-@torch_function(
+@MODELS.torch_function(
     "torch.nn.modules.module.register_module_forward_hook",
     "torch.nn.modules.module.register_module_forward_pre_hook",
 )
@@ -134,7 +135,6 @@ def after_forward(
     run: Run, frame: Frame, module: Instance, call: Call, result: Value, node: ast.AST
 ) -> Value:
     """Forward hooks, and the view that a full backward hook puts around the output."""
-    from gradguard.engine.python.calls import call_value
 
     for kind, hook, _ in list(module.hooks):
         if kind == "forward":

@@ -1,87 +1,78 @@
 """What the engine knows of torch's and other libraries' objects: one place that sends a call to its model.
 
-The models themselves live in `tape/lib/`: one file a subject. What an op saves or aliases is never written
-there; that comes from the op table.
+The models themselves are the other files of this room: one file a subject. What an op saves or aliases is never written there;
+that comes from the op table.
 """
 
 from __future__ import annotations
 
 import ast
-import functools
-from collections.abc import Callable
 
-from gradguard.engine.dispatch.binding import Call
-from gradguard.engine.domain.frame import Frame
+from gradguard.engine.domain import classes
+from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.classes import kind_of
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
+    MISSING,
     ArrayV,
     BuiltinMethod,
     ClassV,
     DictV,
     External,
+    Frame,
     Instance,
     ListV,
     SuperV,
     Sym,
-    TorchName,
     TupleV,
     Value,
 )
-from gradguard.engine.python import attributes
+from gradguard.engine.models import (
+    autograd,
+    builtins,
+    containers,
+    creation,
+    einsum,
+    hooks,
+    module_methods,
+    modules,
+    operations,
+    optim,
+    others,
+    packages,
+    standard,
+    tensor_methods,
+    torchlib,
+)
+from gradguard.engine.models.modules import forward_base, init
+from gradguard.engine.models.registry import Registry
+from gradguard.engine.python.calls import call_value
 from gradguard.engine.state.run import Run
 
-
-class _Missing:
-    """No model answers."""
-
-
-MISSING = _Missing()
-Handler = Callable[[Run, Frame, Call, ast.AST], Value]
-TORCH: dict[str, Handler] = {}
-EXTERNAL: dict[str, Handler] = {}
-METHODS: dict[str, Callable[[Run, Frame, Instance, Call, ast.AST], Value]] = {}
-"""Methods of torch's own classes: `Module.parameters`, `Optimizer.step`, ..."""
-
-
-def torch_function(*paths: str) -> Callable[[Handler], Handler]:
-    """Register the model of torch callables."""
-
-    def register(handler: Handler) -> Handler:
-        for path in paths:
-            TORCH[path] = handler
-        return handler
-
-    return register
-
-
-def external_function(*paths: str) -> Callable[[Handler], Handler]:
-    """Register the model of other libraries' callables and of builtins (`builtins.len`)."""
-
-    def register(handler: Handler) -> Handler:
-        for path in paths:
-            EXTERNAL[path] = handler
-        return handler
-
-    return register
+REGISTRY = Registry.of(
+    part.MODELS
+    for part in (
+        autograd, builtins, creation, einsum, hooks, module_methods, modules, operations, optim, packages, standard, torchlib,
+    )
+)  # fmt: skip
+"""Every model, by what it stands for."""
 
 
 def torch(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
     """Call a name of torch."""
-    from gradguard.engine.models.torchlib import call as call_torch
 
     call.name = path.rpartition(".")[2]
-    handler = TORCH.get(path)
+    handler = REGISTRY.torch.get(path)
     if handler is not None:
         return handler(run, frame, call, node)
-    return call_torch(run, frame, path, call, node)
+    return torchlib.call(run, frame, path, call, node)
 
 
 def external(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
     """Call a name of another library, or a builtin."""
-    from gradguard.engine.models import others
 
     call.name = path.rpartition(".")[2]
-    handler = EXTERNAL.get(path)
+    handler = REGISTRY.external.get(path)
     if handler is not None:
         return handler(run, frame, call, node)
     return others.unknown_call(run, frame, path, call, node)
@@ -102,21 +93,20 @@ def method(run: Run, frame: Frame, receiver: Value, name: str, call: Call, node:
     if isinstance(receiver, Sym) and receiver.tensor is not None:
         receiver = receiver.tensor
     if isinstance(receiver, Tensor):
-        from gradguard.engine.models.tensor_methods import method as tensor_method
-
-        return tensor_method(run, frame, receiver, name, call, node)
+        return tensor_methods.method(run, frame, receiver, name, call, node)
     if isinstance(receiver, Instance):
-        handler = METHODS.get(f"{kind_of(receiver)}.{name}") or METHODS.get(f"object.{name}")
+        handler = REGISTRY.methods.get(f"{kind_of(receiver)}.{name}") or REGISTRY.methods.get(
+            f"object.{name}"
+        )
         if handler is not None:
             return handler(run, frame, receiver, call, node)
-    from gradguard.engine.models import containers, modules, others, torchlib
 
     if isinstance(receiver, (ListV, TupleV, DictV)):
         return containers.method(run, frame, receiver, name, call, node)
     if isinstance(receiver, Instance):
         return others.unknown_method(run, frame, receiver, name, call, node)
     if isinstance(receiver, SuperV):
-        return modules.super_call(run, frame, receiver, name, call, node)
+        return super_call(run, frame, receiver, name, call, node)
     if isinstance(receiver, ClassV):
         return torchlib.class_method(run, frame, receiver, name, call, node)
     if isinstance(receiver, ArrayV):
@@ -124,39 +114,11 @@ def method(run: Run, frame: Frame, receiver: Value, name: str, call: Call, node:
     return others.value_method(run, frame, receiver, name, call, node)
 
 
-def kind_of(instance: Instance) -> str:
-    """Which of torch's base classes an object has: `Module`, `Optimizer`, `Function`, or `object`."""
-    cls = instance.cls
-    if not isinstance(cls, ClassV):
-        path = getattr(cls, "path", "")
-        return _kind_of_library(path, isinstance(cls, TorchName)) if path else _kind(cls)
-    if not cls.kind:
-        cls.kind = _kind(cls)
-    return cls.kind
-
-
-@functools.lru_cache(maxsize=1024)
-def _kind_of_library(path: str, torchs: bool) -> str:
-    return _kind(TorchName(path) if torchs else External(path))
-
-
-def _kind(cls: Value) -> str:
-    if attributes.is_subclass(cls, "torch.nn.Module"):
-        return "Module"
-    if attributes.is_subclass(cls, "torch.optim.Optimizer"):
-        return "Optimizer"
-    for one in attributes.linear(cls):
-        if isinstance(one, TorchName):
-            return one.path.rpartition(".")[2]
-    return "object"
-
-
 def instance_attribute(run: Run, owner: Instance, name: str) -> Value:
     """Attribute that torch's base class gives an object, or MISSING."""
-    from gradguard.engine.models import modules, others
 
     kind = kind_of(owner)
-    if f"{kind}.{name}" in METHODS or (kind != "object" and f"object.{name}" in METHODS):
+    if f"{kind}.{name}" in REGISTRY.methods or (kind != "object" and f"object.{name}" in REGISTRY.methods):
         return BuiltinMethod(owner, name)
     if kind == "Module":
         return modules.attribute(run, owner, name)
@@ -176,28 +138,45 @@ def array_attribute(run: Run, owner: ArrayV, name: str) -> Value:
 
 def call_instance(run: Run, frame: Frame, callee: Instance, call: Call, node: ast.AST) -> Value:
     """Call an object: a module's forward with its hooks, or `__call__`."""
-    own = attributes.class_lookup(callee.cls, "__call__")
+    own = classes.class_lookup(callee.cls, "__call__")
     if own is not None:
-        from gradguard.engine.python.calls import call_value
-
-        return call_value(run, frame, attributes.bind(run, callee, own), call, node)
+        return call_value(run, frame, classes.bind(callee, own), call, node)
     if kind_of(callee) == "Module":
-        from gradguard.engine.models.modules import call_module
-
-        return call_module(run, frame, callee, call, node)
-    handler = METHODS.get(f"{kind_of(callee)}.__call__")
+        return modules.call_module(run, frame, callee, call, node)
+    handler = REGISTRY.methods.get(f"{kind_of(callee)}.__call__")
     return handler(run, frame, callee, call, node) if handler is not None else run.fresh()
 
 
-def call_unknown(run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST) -> Value:
-    """Call a value of unknown kind."""
-    from gradguard.engine.models import others
+def super_call(run: Run, frame: Frame, owner: SuperV, name: str, call: Call, node: ast.AST) -> Value:
+    """`super().method(...)` where no workspace base defines it."""
+    receiver = owner.receiver
+    if name == "__init__":
+        if isinstance(receiver, Instance):
+            init(run, frame, receiver, call, node)
+        return None
+    if isinstance(receiver, Instance):
+        if name in ("forward", "__call__"):
+            return forward_base(run, frame, receiver, call, node)
+        handler = REGISTRY.methods.get(f"{kind_of(receiver)}.{name}")
+        if handler is not None:
+            return handler(run, frame, receiver, call, node)
+        if name == "__setattr__" and len(call.args) == 2 and isinstance(call.args[0], str):
+            receiver.attributes[call.args[0]] = call.args[1]
+            return None
+    return run.fresh()
 
-    return others.call_sym(run, frame, callee, call, node)
 
+class Library:
+    """The models as the interpreter asks for them."""
 
-def init_base(run: Run, frame: Frame, made: Instance, call: Call, node: ast.AST) -> None:
-    """`__init__` that a workspace class inherits from torch."""
-    from gradguard.engine.models import modules
-
-    modules.init(run, frame, made, call, node)
+    torch = staticmethod(torch)
+    external = staticmethod(external)
+    method = staticmethod(method)
+    call_instance = staticmethod(call_instance)
+    call_unknown = staticmethod(others.call_sym)
+    init_base = staticmethod(modules.init)
+    external_attribute = staticmethod(external_attribute)
+    instance_attribute = staticmethod(instance_attribute)
+    array_attribute = staticmethod(array_attribute)
+    tensor_attribute = staticmethod(tensor_methods.attribute)
+    set_tensor_attribute = staticmethod(tensor_methods.set_attribute)

@@ -6,26 +6,39 @@ import ast
 from collections.abc import Callable
 
 from gradguard.engine.autograd import machine
-from gradguard.engine.dispatch.binding import Call
-from gradguard.engine.domain.frame import Frame
-from gradguard.engine.domain.tensors import Tensor
-from gradguard.engine.domain.values import DictV, FunctionV, Instance, ListV, Sym, TorchName, TupleV, Value
-from gradguard.engine.models.library import METHODS
-from gradguard.engine.models.modules import (
+from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.conditions import known_truth
+from gradguard.engine.domain.modules import (
     complete,
     extent,
-    forward_base,
     is_module,
     members_of,
     modules_of,
     names,
-    new_parameter,
     parameters,
 )
+from gradguard.engine.domain.tensors import Tensor
+from gradguard.engine.domain.values import (
+    DictV,
+    Frame,
+    FunctionV,
+    Instance,
+    ListV,
+    Sym,
+    TorchName,
+    TupleV,
+    Value,
+)
+from gradguard.engine.models import containers, optim
+from gradguard.engine.models.modules import forward_base, new_parameter
+from gradguard.engine.models.registry import Registry
 from gradguard.engine.observe import holders
-from gradguard.engine.python.truth import known_truth
+from gradguard.engine.python.attributes import is_device_text
+from gradguard.engine.python.calls import call_value
 from gradguard.engine.state.coerce import as_tensor
 from gradguard.engine.state.run import Run
+
+MODELS = Registry()
 
 Handler = Callable[[Run, Frame, Instance, Call, ast.AST], Value]
 
@@ -92,7 +105,6 @@ def _same(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -
 
 def _moved(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
     """`.to(device)`: parameters stay the same objects."""
-    from gradguard.engine.python.attributes import is_device_text
 
     target = call.args[0] if call.args else call.kwargs.get("device")
     name = call.name
@@ -113,7 +125,6 @@ def _moved(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) 
 
 
 def _zero_grad(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    from gradguard.engine.models import optim
 
     optim.clear_gradients(run, list(parameters(module)), call, node)
     return None
@@ -161,7 +172,6 @@ def _add_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.
 
 
 def _append(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    from gradguard.engine.models import containers
 
     children = module.attributes.get("__children__")
     name = call.name
@@ -172,7 +182,6 @@ def _append(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST)
 
 
 def _apply(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    from gradguard.engine.python.calls import call_value
 
     function = call.get(0, "fn")
     if isinstance(function, FunctionV):
@@ -265,4 +274,4 @@ def _counted(handler: Handler) -> Handler:
 
 
 for _name, _handler in _MODEL.items():
-    METHODS[f"Module.{_name}"] = _counted(_handler) if _name in _WALKING else _handler
+    MODELS.methods_of("Module", {_name: _counted(_handler) if _name in _WALKING else _handler})

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from gradguard.engine.autograd import machine
 from gradguard.engine.dispatch import apply, binding, torchcalls
-from gradguard.engine.dispatch.binding import Bound, Call
-from gradguard.engine.domain.frame import Frame
+from gradguard.engine.dispatch.binding import Bound
+from gradguard.engine.domain import classes, spelling
+from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.classes import canonical_class
+from gradguard.engine.domain.modules import paths_of
 from gradguard.engine.domain.tensors import Memory, Place, Tensor, either
 from gradguard.engine.domain.values import (
+    MISSING,
     BuiltinMethod,
     DictV,
     External,
+    Frame,
     Instance,
     ListV,
     NativeV,
-    SuperV,
-    Sym,
     TorchName,
     TupleV,
     Value,
     tensors_in,
 )
-from gradguard.engine.models import hooks, others
-from gradguard.engine.models.library import METHODS, MISSING, kind_of, torch_function
-from gradguard.engine.python import attributes
+from gradguard.engine.models import hooks, optim, others
+from gradguard.engine.models.opaque import opaque
+from gradguard.engine.models.registry import Registry
 from gradguard.engine.python.calls import call_value
 from gradguard.engine.state.coerce import constant
-from gradguard.engine.state.run import ModuleCall, Rewritten, Run
+from gradguard.engine.state.notes import ModuleCall, Rewritten
+from gradguard.engine.state.run import Run
 from gradguard.ops.model import Form, ModuleRow, Op, Param
+
+MODELS = Registry()
 
 AN_OP = 40
 """Units of work that an operation on tensors takes which no node of the program asks for."""
@@ -48,7 +53,6 @@ def is_module_class(path: str) -> bool:
 
 def make(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Instance:
     """An object of a class of `torch.nn`."""
-    from gradguard.engine.models.torchlib import canonical_class
 
     path = canonical_class(path)
     made = Instance(TorchName(path), made=call.place)
@@ -138,9 +142,8 @@ def _fill_container(run: Run, made: Instance, name: str, call: Call) -> None:
 
 def init(run: Run, frame: Frame, made: Instance, call: Call, node: ast.AST) -> None:
     """`super().__init__(...)` reaching a class of torch."""
-    from gradguard.engine.models import optim
 
-    for base in attributes.linear(made.cls):
+    for base in classes.linear(made.cls):
         if isinstance(base, TorchName):
             if base.path == "torch.nn.Module":
                 return
@@ -152,25 +155,6 @@ def init(run: Run, frame: Frame, made: Instance, call: Call, node: ast.AST) -> N
                 return
         elif isinstance(base, External):
             others.escaped(run, call, node)  # as `class Rows(list)` does
-
-
-def super_call(run: Run, frame: Frame, owner: SuperV, name: str, call: Call, node: ast.AST) -> Value:
-    """`super().method(...)` where no workspace base defines it."""
-    receiver = owner.receiver
-    if name == "__init__":
-        if isinstance(receiver, Instance):
-            init(run, frame, receiver, call, node)
-        return None
-    if isinstance(receiver, Instance):
-        if name in ("forward", "__call__"):
-            return forward_base(run, frame, receiver, call, node)
-        handler = METHODS.get(f"{kind_of(receiver)}.{name}")
-        if handler is not None:
-            return handler(run, frame, receiver, call, node)
-        if name == "__setattr__" and len(call.args) == 2 and isinstance(call.args[0], str):
-            receiver.attributes[call.args[0]] = call.args[1]
-            return None
-    return run.fresh()
 
 
 def attribute(run: Run, owner: Instance, name: str) -> Value:
@@ -195,7 +179,7 @@ def call_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.
     """`module(...)`: pre-hooks, forward, hooks."""
     if module.hooks:
         call = hooks.before_forward(run, frame, module, call, node)
-    forward = module.attributes.get("forward") or attributes.class_lookup(module.cls, "forward")
+    forward = module.attributes.get("forward") or classes.class_lookup(module.cls, "forward")
     run.compiled += module.compiled
     for loop in run.loops:
         loop.calls = loop.calls or loop.depth == run.depth
@@ -206,7 +190,7 @@ def call_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.
     mark = run.pend(hooks.seen_again(module, call), past=True)
     try:
         if forward is not None:
-            result = call_value(run, frame, attributes.bind(run, module, forward), call, node)
+            result = call_value(run, frame, classes.bind(module, forward), call, node)
         else:
             result = forward_base(run, frame, module, call, node)
     finally:
@@ -226,7 +210,7 @@ def call_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.
             module.training,
             fed,
             tuple(loop for loop in run.loops if loop.frame is None or loop.frame in run.frames),
-            machine.source_text(node),
+            spelling.source_text(node),
         )
         run.module_calls.append(noted)
     if module.hooks:
@@ -265,13 +249,13 @@ def _note_rewrites(
             continue
         last = writes[-1]
         if last.kind == "op":
-            name = tensor.bound_name or machine.source_text(call.expr(0))
+            name = tensor.bound_name or spelling.source_text(call.expr(0))
             run.rewritten[tensor.number] = Rewritten(call.place, last, name, run.depth, tensor.counter.value)
 
 
 def forward_base(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
     """The forward of torch's own class: by its row, its children, or as an unknown network."""
-    path = next((base.path for base in attributes.linear(module.cls) if isinstance(base, TorchName)), "")
+    path = next((base.path for base in classes.linear(module.cls) if isinstance(base, TorchName)), "")
     name = path.rpartition(".")[2]
     children = module.attributes.get("__children__")
     if name == "Sequential" and isinstance(children, ListV):
@@ -315,148 +299,7 @@ def _attribute_defaults(row: ModuleRow, form: Form, bound: Bound, module: Instan
             module.attributes.setdefault(param.name, constant(param.default))
 
 
-def opaque(run: Run, values: list[Value], place: Place, module: Instance | None, node: ast.AST) -> Tensor:
-    """An unknown network: deep, with parameters; its output carries a graph when grad mode is on."""
-    made = run.tensor(place)
-    inputs = [t for value in values for t in tensors_in(value)]
-    made.device = next((t.device for t in inputs if t.device), None)
-    made.contiguous = None
-    made.sure = False
-    trained = parameters(module) if module is not None else []
-    run.work(len(inputs) + len(trained))
-    if run.modes.grad is not False and (not trained or any(p.requires_grad is not False for p in trained)):
-        recorded = machine.record(
-            run,
-            machine.source_text(getattr(node, "func", None)) or "module",
-            place,
-            inputs,
-            certain=False,
-            frees=None,
-        )
-        recorded.opaque = True
-        made.node, made.requires_grad, made.leaf = recorded, None, None
-        recorded.likely = made.likely = True
-    return made
-
-
-def parameters(module: Value) -> list[Tensor]:
-    """Parameters of a module and its children, in order of definition, each once."""
-    found: dict[int, Tensor] = {}
-    seen: set[int] = set()
-    waiting: list[Value] = [module] if isinstance(module, Instance) else []
-    while waiting:
-        value = waiting.pop()
-        if type(value) is Tensor:
-            found.setdefault(value.number, value)
-        elif id(value) not in seen:
-            seen.add(id(value))
-            waiting += reversed(
-                [
-                    one
-                    for one in members_of(value)
-                    if (type(one) is Tensor and one.parameter) or (type(one) is Instance and is_module(one))
-                ]
-            )
-    return list(found.values())
-
-
-def is_module(value: Instance) -> bool:
-    """Whether an object is a module."""
-    return kind_of(value) == "Module"
-
-
-def members_of(module: Value) -> list[Value]:
-    """What a module holds: attributes and children."""
-    if not isinstance(module, Instance):
-        return []
-    children = module.attributes.get("__children__")
-    if children is None:
-        return list(module.attributes.values())
-    members = [value for key, value in module.attributes.items() if key != "__children__"]
-    if isinstance(children, ListV):
-        members.extend(children.items)
-    elif isinstance(children, DictV):
-        members.extend(value for _, value in children.items.values())
-    return members
-
-
-def modules_of(module: Instance) -> list[Instance]:
-    """The module itself and every module below it."""
-    found: dict[int, Instance] = {}
-    waiting = [module]
-    while waiting:
-        one = waiting.pop()
-        if id(one) not in found:
-            found[id(one)] = one
-            waiting += reversed(
-                [value for value in members_of(one) if type(value) is Instance and is_module(value)]
-            )
-    return list(found.values())
-
-
-def extent(module: Instance) -> int:
-    """How much there is to go through in a module."""
-    return sum(len(members_of(one)) for one in modules_of(module))
-
-
-def complete(module: Instance) -> bool:
-    """Whether all parameters are known: no opaque part below."""
-    for one in modules_of(module):
-        if one.attributes.get("__opaque__") or any(
-            isinstance(v, Sym) and v.kind in ("any", "module") for v in members_of(one)
-        ):
-            return False
-        children = one.attributes.get("__children__")
-        if isinstance(children, (ListV, DictV)) and children.open:
-            return False
-    return True
-
-
-def names(module: Instance) -> dict[int, str]:
-    """Dotted name of each parameter and buffer below a module, by the tensor's number."""
-    found: dict[int, str] = {}
-    for prefix, one in paths_of(module):
-        for key, value in one.attributes.items():
-            if isinstance(value, Tensor):
-                found.setdefault(value.number, f"{prefix}{key}")
-    return found
-
-
-def paths_of(module: Instance) -> Iterator[tuple[str, Instance]]:
-    """(dotted prefix, module) of the module itself and everything below it."""
-    waiting = [("", module)]
-    seen: set[int] = set()
-    while waiting:
-        prefix, one = waiting.pop()
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        yield prefix, one
-        below = [
-            (f"{prefix}{key}.", value)
-            for key, value in _named_members(one)
-            if isinstance(value, Instance) and is_module(value)
-        ]
-        # Of parts this deep nobody asks the name.
-        waiting += reversed(below if len(prefix) < MAX_PREFIX else [])
-
-
-MAX_PREFIX = 1000
-"""Characters of the dotted name of a module that is looked into."""
-
-
-def _named_members(module: Instance) -> Iterator[tuple[str, Value]]:
-    children = module.attributes.get("__children__")
-    for key, value in module.attributes.items():
-        if key != "__children__":
-            yield key, value
-    if isinstance(children, ListV):
-        yield from ((str(index), value) for index, value in enumerate(children.items))
-    elif isinstance(children, DictV):
-        yield from ((key, value) for key, value in children.items.values() if isinstance(key, str))
-
-
-@torch_function("torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.DataParallel", "torch.optim.swa_utils.AveragedModel")  # fmt: skip
+@MODELS.torch_function("torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.DataParallel", "torch.optim.swa_utils.AveragedModel")  # fmt: skip
 def _wrapped(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """A wrapper is called like the module it holds."""
     module = call.get(0, "module")
@@ -470,7 +313,7 @@ def _wrapped(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return module
 
 
-@torch_function("torch.func.functional_call", "torch.nn.utils.stateless.functional_call")
+@MODELS.torch_function("torch.func.functional_call", "torch.nn.utils.stateless.functional_call")
 def _functional_call(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """Calls the module with other tensors in the place of its parameters."""
     module, given, args = (
@@ -504,11 +347,11 @@ def _functional_call(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value
             owner.attributes[key] = value
 
 
-@torch_function("torch.nn.utils.parameters_to_vector")
+@MODELS.torch_function("torch.nn.utils.parameters_to_vector")
 def _to_vector(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return torchcalls.unknown_op(run, call, "parameters_to_vector")
 
 
-@torch_function("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm", "torch.nn.utils.parametrizations.spectral_norm", "torch.nn.utils.parametrizations.weight_norm", "torch.nn.SyncBatchNorm.convert_sync_batchnorm")  # fmt: skip
+@MODELS.torch_function("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm", "torch.nn.utils.parametrizations.spectral_norm", "torch.nn.utils.parametrizations.weight_norm", "torch.nn.SyncBatchNorm.convert_sync_batchnorm")  # fmt: skip
 def _reparametrised(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return call.get(0, "module")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 
 from gradguard.engine.dispatch import torchcalls
-from gradguard.engine.dispatch.binding import Call
-from gradguard.engine.domain.frame import Frame
+from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.tensors import Tensor
-from gradguard.engine.domain.values import NativeV, TupleV, Value
-from gradguard.engine.models import library
-from gradguard.engine.models.library import external_function
+from gradguard.engine.domain.values import MISSING, Frame, NativeV, TupleV, Value
+from gradguard.engine.models.registry import Registry
 from gradguard.engine.python import attributes, operators, subscripts
 from gradguard.engine.state.run import Run
+
+MODELS = Registry()
 
 BINARY: dict[str, type[ast.operator]] = {
     "add": ast.Add, "sub": ast.Sub, "mul": ast.Mult, "truediv": ast.Div, "pow": ast.Pow, "matmul": ast.MatMult,
@@ -50,7 +50,7 @@ def _operands(call: Call, node: ast.AST) -> tuple[ast.AST, ast.AST]:
     return first or node, second or node
 
 
-@external_function(*(f"operator.{name}" for name in BINARY))
+@MODELS.external_function(*(f"operator.{name}" for name in BINARY))
 def _binary(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     if len(call.args) != 2:
         return run.fresh()
@@ -58,7 +58,7 @@ def _binary(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return operators.binary(run, frame, BINARY[call.name], left, right, node, _operands(call, node))
 
 
-@external_function(*(f"operator.{name}" for name in IN_PLACE))
+@MODELS.external_function(*(f"operator.{name}" for name in IN_PLACE))
 def _in_place(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """`operator.iadd(x, y)` is `x += y` whose result is bound by nobody."""
     if len(call.args) != 2:
@@ -69,11 +69,11 @@ def _in_place(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         result = torchcalls.call_op(
             run, frame, f"Tensor.__{call.name}__", given, node, name=call.name, kind="augmented"
         )
-        return torchcalls.unknown_op(run, call, call.name) if result is torchcalls.MISSING else left
+        return torchcalls.unknown_op(run, call, call.name) if result is MISSING else left
     return operators.binary(run, frame, BINARY[IN_PLACE[call.name]], left, right, node, _operands(call, node))
 
 
-@external_function("operator.itemgetter")
+@MODELS.external_function("operator.itemgetter")
 def _itemgetter(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     keys = list(call.args)
 
@@ -85,7 +85,7 @@ def _itemgetter(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return NativeV(fetch, "itemgetter")
 
 
-@external_function("operator.getitem")
+@MODELS.external_function("operator.getitem")
 def _getitem(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return _item(run, frame, call.args[0], call.args[1], call, node) if len(call.args) == 2 else run.fresh()
 
@@ -94,7 +94,7 @@ def _item(run: Run, frame: Frame, owner: Value, key: Value, call: Call, node: as
     return subscripts.get(run, frame, owner, key, _subscript(call, node))
 
 
-@external_function("operator.setitem")
+@MODELS.external_function("operator.setitem")
 def _setitem(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     if len(call.args) == 3:
         owner, key, value = call.args
@@ -102,7 +102,7 @@ def _setitem(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return None
 
 
-@external_function("operator.attrgetter")
+@MODELS.external_function("operator.attrgetter")
 def _attrgetter(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     names = list(call.args)
     if not all(isinstance(name, str) for name in names):
@@ -120,7 +120,7 @@ def _attrgetter(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return NativeV(look_up, "attrgetter")
 
 
-@external_function("operator.methodcaller")
+@MODELS.external_function("operator.methodcaller")
 def _methodcaller(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     name, given = call.args[0] if call.args else None, call
     if not isinstance(name, str):
@@ -130,6 +130,6 @@ def _methodcaller(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         handed = Call(
             list(given.args[1:]), dict(given.kwargs), call.place, list(given.exprs[1:]), dict(given.kwexprs)
         )
-        return library.method(run, frame, call.get(0, "obj"), name, handed, node)
+        return run.models.method(run, frame, call.get(0, "obj"), name, handed, node)
 
     return NativeV(invoke, "methodcaller")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 
 from gradguard.engine.autograd import backward, machine
-from gradguard.engine.dispatch.binding import Call
-from gradguard.engine.domain.frame import Frame
+from gradguard.engine.dispatch import torchcalls
+from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.conditions import known_truth
 from gradguard.engine.domain.tensors import Place, Tensor
 from gradguard.engine.domain.values import (
     DictV,
+    Frame,
     FunctionV,
     Instance,
     ListV,
@@ -20,11 +22,14 @@ from gradguard.engine.domain.values import (
     Value,
     tensors_in,
 )
-from gradguard.engine.models.library import METHODS, torch_function
-from gradguard.engine.observe import reads
-from gradguard.engine.python.truth import known_truth
+from gradguard.engine.models.registry import Registry
+from gradguard.engine.observe import lifetime, reads
+from gradguard.engine.python.calls import call_value
+from gradguard.engine.python.iteration import iterate
 from gradguard.engine.state.coerce import as_tensor
 from gradguard.engine.state.run import Run
+
+MODELS = Registry()
 
 
 def is_optimizer(path: str) -> bool:
@@ -46,7 +51,6 @@ def make(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Instan
 
 def fill(run: Run, frame: Frame, made: Instance, call: Call, node: ast.AST) -> None:
     """`param_groups` and `state`, as `Optimizer.__init__` makes them."""
-    from gradguard.engine.python.iteration import iterate
 
     given = call.get(0, "params")
     groups: list[Value] = []
@@ -107,8 +111,6 @@ def parameters(optimizer: Instance) -> list[Tensor]:
 
 def step(run: Run, frame: Frame, optimizer: Instance, call: Call, node: ast.AST) -> Value:
     """`step(closure)`: the closure runs, then every parameter that has a gradient is written."""
-    from gradguard.engine.observe import lifetime
-    from gradguard.engine.python.calls import call_value
 
     closure = call.get(0, "closure")
     result: Value = None
@@ -192,20 +194,18 @@ def _quiet(run: Run, frame: Frame, optimizer: Instance, call: Call, node: ast.AS
     return run.fresh()
 
 
-METHODS.update({
-    "Optimizer.step": _step, "Optimizer.zero_grad": _zero_grad, "Optimizer.add_param_group": _add_param_group,
-    "Optimizer.state_dict": _quiet, "Optimizer.load_state_dict": _quiet,
+MODELS.methods_of("Optimizer", {
+    "step": _step, "zero_grad": _zero_grad, "add_param_group": _add_param_group, "state_dict": _quiet, "load_state_dict": _quiet,
 })  # fmt: skip
 
 
-@torch_function("torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torch.cpu.amp.GradScaler")
+@MODELS.torch_function("torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torch.cpu.amp.GradScaler")
 def _scaler(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return Instance(TorchName("torch.amp.GradScaler"), made=call.place)
 
 
 def _scale(run: Run, frame: Frame, scaler: Instance, call: Call, node: ast.AST) -> Value:
     """The scaled loss is a new tensor over the loss."""
-    from gradguard.engine.dispatch import torchcalls
 
     loss = call.get(0, "outputs")
     if isinstance(loss, Sym):
@@ -230,12 +230,12 @@ def _scaler_step(run: Run, frame: Frame, scaler: Instance, call: Call, node: ast
     return run.fresh()
 
 
-METHODS.update({
-    "GradScaler.scale": _scale, "GradScaler.step": _scaler_step, "GradScaler.update": _quiet, "GradScaler.unscale_": _quiet,
+MODELS.methods_of("GradScaler", {
+    "scale": _scale, "step": _scaler_step, "update": _quiet, "unscale_": _quiet,
 })  # fmt: skip
 
 
-@torch_function(
+@MODELS.torch_function(
     "torch.nn.utils.clip_grad_norm_",
     "torch.nn.utils.clip_grad_value_",
     "torch.nn.utils.clip_grad.clip_grad_norm_",

@@ -9,14 +9,17 @@ from itertools import islice
 
 from gradguard.engine.autograd.backward import backward
 from gradguard.engine.dispatch import graphless, torchcalls
-from gradguard.engine.dispatch.binding import Call, choose
-from gradguard.engine.domain.frame import Frame
+from gradguard.engine.dispatch.binding import choose
+from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.classes import kind_of
+from gradguard.engine.domain.conditions import key_of, known_truth
 from gradguard.engine.domain.keys import HOST, Key
 from gradguard.engine.domain.tensors import NO_CUTS, Tensor
 from gradguard.engine.domain.values import (
     ArrayV,
     BuiltinMethod,
     ContextV,
+    Frame,
     FunctionV,
     Instance,
     IteratorV,
@@ -26,13 +29,13 @@ from gradguard.engine.domain.values import (
     Value,
     tensors_in,
 )
+from gradguard.engine.models import opaque
 from gradguard.engine.models import tensor_methods as tensors
-from gradguard.engine.models.library import kind_of
 from gradguard.engine.observe import graphs, holders, reads
 from gradguard.engine.observe.lending import TELLING, lend
 from gradguard.engine.python import contexts
+from gradguard.engine.python.calls import call_value
 from gradguard.engine.python.iteration import MAX_RANGE
-from gradguard.engine.python.truth import key_of, known_truth
 from gradguard.engine.state import bounds
 from gradguard.engine.state.coerce import as_tensor, on_host
 from gradguard.engine.state.run import Run
@@ -146,10 +149,9 @@ def _looks_called_as_network(callee: Sym, call: Call) -> bool:
 
 
 def _network(run: Run, callee: Sym, call: Call, node: ast.AST) -> Value:
-    from gradguard.engine.models import modules
 
     callee.kind = "module"
-    return modules.opaque(run, [*call.args, *call.kwargs.values()], call.place, None, node)
+    return opaque.opaque(run, [*call.args, *call.kwargs.values()], call.place, None, node)
 
 
 _TENSOR_ONLY = frozenset({
@@ -193,14 +195,13 @@ _NUMBER_KINDS = ("number", "int", "index", "bool")
 
 def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: Call, node: ast.AST) -> Value:
     """A method of an unknown object."""
-    from gradguard.engine.models import library
 
     if name in ("backward", "manual_backward") and call.args:
         return differentiate(run, call, node)
     if name == "zero_grad":
         run.notes["cleared"] = True
     if name in _TENSOR_ONLY and owner.kind in ("any", "tensor") and _as_of_tensors(run, owner, name, call):
-        return library.method(run, frame, as_tensor(run, owner), name, call, node)
+        return run.models.method(run, frame, as_tensor(run, owner), name, call, node)
     if name == "parameters" or name == "named_parameters":
         owner.kind = "module"
         items = owner.facts.setdefault("__parameters__", [])
@@ -222,7 +223,7 @@ def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: C
     # What stood where only a number can stand has these methods too: it is one of NumPy's.
     described = owner.facts.get("__name__") in ("dtype", "device", "shape") or owner.kind in _NUMBER_KINDS
     if name in ("item", "tolist", "numpy", "is_floating_point") and not call.args and not described:
-        return library.method(run, frame, as_tensor(run, owner), name, call, node)
+        return run.models.method(run, frame, as_tensor(run, owner), name, call, node)
     escaped(run, call, node)
     func = getattr(node, "func", None)
     if isinstance(func, ast.Attribute) and not name.startswith("post") and _prepares(func.value, call):
@@ -289,8 +290,6 @@ def value_method(run: Run, frame: Frame, receiver: Value, name: str, call: Call,
     if isinstance(receiver, str):
         return _string(run, frame, receiver, name, call, node)
     if isinstance(receiver, FunctionV) and name == "__call__":
-        from gradguard.engine.python.calls import call_value
-
         return call_value(run, frame, receiver, call, node)
     if isinstance(receiver, ContextV) and name in ("__enter__", "__exit__"):
         return contexts.by_hand(run, frame, receiver, name, node)

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.engine.dispatch.binding import Call
 from gradguard.engine.domain import versions
-from gradguard.engine.domain.frame import Frame
-from gradguard.engine.domain.values import External, Value
-from gradguard.engine.models.library import external_function
+from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.values import External, Frame, Value
+from gradguard.engine.models.registry import Registry
 from gradguard.engine.state.run import Run
 
+MODELS = Registry()
 
-@external_function("importlib.util.find_spec")
+
+@MODELS.external_function("importlib.util.find_spec")
 def _find_spec(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return External("importlib.machinery.ModuleSpec") if call.get(0, "name") == "torch" else run.fresh()
 
 
-@external_function("importlib.metadata.version", "importlib_metadata.version")
+@MODELS.external_function("importlib.metadata.version", "importlib_metadata.version")
 def _version(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     named = call.get(0, "distribution_name")
     return str(versions.of_torch(run.table.version)) if named == "torch" else run.fresh("str")
 
 
-@external_function("packaging.version.parse", "packaging.version.Version", "pkg_resources.parse_version")
+@MODELS.external_function(
+    "packaging.version.parse", "packaging.version.Version", "pkg_resources.parse_version"
+)
 def _parse(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     text = call.get(0, "version")
     if isinstance(text, versions.VersionV):

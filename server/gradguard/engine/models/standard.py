@@ -5,15 +5,19 @@ from __future__ import annotations
 import ast
 
 from gradguard.engine.autograd import layout, machine
-from gradguard.engine.dispatch.binding import Call
 from gradguard.engine.dispatch.results import MADE
-from gradguard.engine.domain.frame import Frame
+from gradguard.engine.domain import classes, spelling
+from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.conditions import key_of
 from gradguard.engine.domain.keys import Key
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
     ArrayV,
     ClassV,
+    ContextV,
     DictV,
+    External,
+    Frame,
     FunctionV,
     Instance,
     IteratorV,
@@ -27,30 +31,30 @@ from gradguard.engine.domain.values import (
     tensors_in,
 )
 from gradguard.engine.models.builtins import held, indices, range_, take
-from gradguard.engine.models.library import METHODS, external_function
+from gradguard.engine.models.registry import Registry
 from gradguard.engine.observe import graphs, reads
-from gradguard.engine.python import attributes
+from gradguard.engine.python.calls import call_value, instantiate
 from gradguard.engine.python.contexts import ENTERED, enter, leave
 from gradguard.engine.python.iteration import UNKNOWN_ITEMS, iterate
-from gradguard.engine.python.truth import key_of
 from gradguard.engine.state import bounds
 from gradguard.engine.state.path import PathEnd
 from gradguard.engine.state.run import Run
 
+MODELS = Registry()
 
-@external_function("sys.exit", "builtins.exit", "builtins.quit", "os._exit")
+
+@MODELS.external_function("sys.exit", "builtins.exit", "builtins.quit", "os._exit")
 def _exit(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     raise PathEnd
 
 
-@external_function("functools.partial")
+@MODELS.external_function("functools.partial")
 def _partial(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return PartialV(call.args[0], tuple(call.args[1:]), dict(call.kwargs)) if call.args else run.fresh()
 
 
-@external_function("functools.reduce")
+@MODELS.external_function("functools.reduce")
 def _reduce(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    from gradguard.engine.python.calls import call_value
 
     if len(call.args) < 2:
         return run.fresh()
@@ -67,7 +71,7 @@ def _reduce(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return total
 
 
-@external_function(
+@MODELS.external_function(
     "functools.wraps",
     "functools.lru_cache",
     "functools.cache",
@@ -102,7 +106,7 @@ def _kept_for_a_while(run: Run, frame: Frame, call: Call, node: ast.AST) -> Valu
     return function
 
 
-@external_function("copy.copy", "copy.deepcopy")
+@MODELS.external_function("copy.copy", "copy.deepcopy")
 def _copy(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     deep = call.name.endswith("deepcopy")
     return _copied(run, held(call.get(0, "x")), call, {}, deep)
@@ -158,7 +162,7 @@ def _copied(run: Run, value: Value, call: Call, done: dict[int, Value], deep: bo
     return value
 
 
-@external_function("itertools.chain", "itertools.chain.from_iterable")
+@MODELS.external_function("itertools.chain", "itertools.chain.from_iterable")
 def _chain(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     items: list[Value] = []
     is_open = False
@@ -174,7 +178,7 @@ def _chain(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return ListV(items, open=is_open, kind="parameters" if kind == "parameters" else "list")
 
 
-@external_function("itertools.count", "itertools.cycle", "itertools.repeat")
+@MODELS.external_function("itertools.count", "itertools.cycle", "itertools.repeat")
 def _endless(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     name = call.name
     if name == "count":
@@ -189,7 +193,7 @@ def _endless(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return IteratorV(iter(turns), exact=False, data=name == "cycle")
 
 
-@external_function("itertools.islice", "tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.trange", "tqdm", "rich.progress.track", "alive_progress.alive_it", "accelerate.skip_first_batches")  # fmt: skip
+@MODELS.external_function("itertools.islice", "tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.trange", "tqdm", "rich.progress.track", "alive_progress.alive_it", "accelerate.skip_first_batches")  # fmt: skip
 def _through(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """Progress bars give what they are given."""
     if call.name.endswith("trange"):
@@ -197,7 +201,7 @@ def _through(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return call.get(0, "iterable")
 
 
-@external_function("math.sqrt", "math.exp", "math.log", "math.sin", "math.cos", "math.floor", "math.ceil", "math.isnan", "math.isfinite", "math.isinf", "math.pow", "math.log2", "math.log10", "math.tanh", "math.fabs")  # fmt: skip
+@MODELS.external_function("math.sqrt", "math.exp", "math.log", "math.sin", "math.cos", "math.floor", "math.ceil", "math.isnan", "math.isfinite", "math.isinf", "math.pow", "math.log2", "math.log10", "math.tanh", "math.fabs")  # fmt: skip
 def _math(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     import math
 
@@ -207,41 +211,39 @@ def _math(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         reads.host_read(run, frame, node, "float", value, implicit=True)
         made = run.fresh("number", data=True)
         made.facts["__read__"] = value
-        made.facts["__cuts__"] = graphs.cut_off(run, (value,), call.place, name, machine.source_text(node))
+        made.facts["__cuts__"] = graphs.cut_off(run, (value,), call.place, name, spelling.source_text(node))
         return made
     if all(isinstance(a, (int, float)) for a in call.args) and call.args:
         return bounds.computed(run, getattr(math, name), *call.args, kind="number")
     return Sym(Key("math", name, *map(key_of, call.args)), "number")
 
 
-@external_function("dataclasses.field")
+@MODELS.external_function("dataclasses.field")
 def _field(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     if "default" in call.kwargs:
         return call.kwargs["default"]
     factory = call.kwargs.get("default_factory")
 
     def make(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-        from gradguard.engine.python.calls import call_value
 
         return call_value(run, frame, factory, Call([], {}, call.place, [], {}), node)
 
     return NativeV(make, "field")
 
 
-@external_function("dataclasses.replace", "copy.replace")
+@MODELS.external_function("dataclasses.replace", "copy.replace")
 def _replaced(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """A new object of the same class, with the fields of the old one but for those that are named."""
-    from gradguard.engine.python.calls import instantiate
 
     old = call.get(0, "obj")
     if not isinstance(old, Instance) or not isinstance(old.cls, ClassV) or not old.cls.dataclass:
         return run.fresh()
-    fields = {name for name, _ in attributes.all_fields(old.cls)}
+    fields = {name for name, _ in classes.all_fields(old.cls)}
     given = {name: value for name, value in old.attributes.items() if name in fields} | call.kwargs
     return instantiate(run, frame, old.cls, Call([], given, call.place, [], {}), node)
 
 
-@external_function(
+@MODELS.external_function(
     "asyncio.run", "asyncio.create_task", "asyncio.ensure_future", "asyncio.wait_for", "asyncio.shield"
 )
 def _awaited(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
@@ -249,15 +251,14 @@ def _awaited(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return call.get(0, "main", call.get(0, "coro"))
 
 
-@external_function("asyncio.gather")
+@MODELS.external_function("asyncio.gather")
 def _gathered(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return ListV(list(call.args), open=call.open_args, made=call.place)
 
 
-@external_function("contextlib.suppress", "pytest.raises")
+@MODELS.external_function("contextlib.suppress", "pytest.raises")
 def _expects(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """A block that waits for an error: where it may be torch's, what raises in there is meant to."""
-    from gradguard.engine.domain.values import ContextV
 
     given = [one for value in call.args for one in (value.items if isinstance(value, TupleV) else (value,))]
     names = {str(getattr(one, "path", "")).rpartition(".")[2] for one in given}
@@ -266,19 +267,20 @@ def _expects(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     )
 
 
-METHODS["object.assertRaises"] = METHODS["object.assertRaisesRegex"] = lambda run, frame, case, call, node: (
-    _expects(run, frame, call, node)
-)
+def _assert_raises(run: Run, frame: Frame, case: Instance, call: Call, node: ast.AST) -> Value:
+    return _expects(run, frame, call, node)
 
 
-@external_function("contextlib.nullcontext")
+MODELS.methods_of("object", {"assertRaises": _assert_raises, "assertRaisesRegex": _assert_raises})
+
+
+@MODELS.external_function("contextlib.nullcontext")
 def _nullcontext(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    from gradguard.engine.domain.values import ContextV
 
     return ContextV("", value=call.get(0, "enter_result"))
 
 
-@external_function("contextlib.ExitStack", "contextlib.AsyncExitStack")
+@MODELS.external_function("contextlib.ExitStack", "contextlib.AsyncExitStack")
 def _exit_stack(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return Instance(TorchName("contextlib.ExitStack"), {ENTERED: ListV()}, made=call.place)
 
@@ -299,17 +301,17 @@ def _close_stack(run: Run, frame: Frame, stack: Instance, call: Call, node: ast.
     return None
 
 
-METHODS.update({
-    "ExitStack.enter_context": _enter_context, "ExitStack.enter_async_context": _enter_context, "ExitStack.close": _close_stack,
+MODELS.methods_of("ExitStack", {
+    "enter_context": _enter_context, "enter_async_context": _enter_context, "close": _close_stack,
 })  # fmt: skip
 
 
-@external_function("types.SimpleNamespace", "argparse.Namespace")
+@MODELS.external_function("types.SimpleNamespace", "argparse.Namespace")
 def _namespace(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return Instance(TorchName("types.SimpleNamespace"), dict(call.kwargs), made=call.place)
 
 
-@external_function("collections.namedtuple", "typing.NamedTuple")
+@MODELS.external_function("collections.namedtuple", "typing.NamedTuple")
 def _namedtuple(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     fields = call.get(1, "field_names")
     names: list[str] = []
@@ -319,7 +321,6 @@ def _namedtuple(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         names = [
             f if isinstance(f, str) else f.items[0] for f in fields.items if isinstance(f, (str, TupleV))
         ]
-    from gradguard.engine.domain.values import External
 
     return ClassV(
         str(call.get(0, "typename")),
@@ -329,7 +330,7 @@ def _namedtuple(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     )
 
 
-@external_function("random.random", "random.uniform", "random.randint", "random.gauss", "random.choice", "random.sample", "time.time", "time.perf_counter", "random.randrange")  # fmt: skip
+@MODELS.external_function("random.random", "random.uniform", "random.randint", "random.gauss", "random.choice", "random.sample", "time.time", "time.perf_counter", "random.randrange")  # fmt: skip
 def _random(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     name = call.name
     if name == "choice" and call.args and isinstance(call.args[0], ListV) and call.args[0].items:
@@ -339,7 +340,7 @@ def _random(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return run.fresh("number" if name not in ("choice", "sample") else "any", data=True)
 
 
-@external_function("numpy.array", "numpy.asarray", "numpy.zeros", "numpy.ones", "numpy.random.rand", "numpy.random.randn", "numpy.arange", "numpy.zeros_like", "numpy.empty", "numpy.full")  # fmt: skip
+@MODELS.external_function("numpy.array", "numpy.asarray", "numpy.zeros", "numpy.ones", "numpy.random.rand", "numpy.random.randn", "numpy.arange", "numpy.zeros_like", "numpy.empty", "numpy.full")  # fmt: skip
 def _numpy(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     source = held(call.get(0, "object"))
     for tensor in tensors_in(source):

@@ -8,13 +8,24 @@ from collections.abc import Callable
 from gradguard.engine.autograd import layout, machine
 from gradguard.engine.autograd.backward import backward, check_root
 from gradguard.engine.dispatch import shapes, torchcalls
-from gradguard.engine.dispatch.binding import Call
-from gradguard.engine.domain.frame import Frame
+from gradguard.engine.domain import spelling, strides
+from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.conditions import TRAINS, known_truth
 from gradguard.engine.domain.tensors import Tensor, Write, both
-from gradguard.engine.domain.values import ArrayV, BuiltinMethod, Sym, TorchName, TupleV, Value, tensors_in
+from gradguard.engine.domain.values import (
+    MISSING,
+    ArrayV,
+    BuiltinMethod,
+    Frame,
+    Sym,
+    TorchName,
+    TupleV,
+    Value,
+    tensors_in,
+)
+from gradguard.engine.models import creation, hooks
 from gradguard.engine.observe import graphs, reads
 from gradguard.engine.observe.lending import lend
-from gradguard.engine.python.truth import TRAINS, known_truth
 from gradguard.engine.state.run import Run
 
 Handler = Callable[[Run, Frame, Tensor, Call, ast.AST], Value]
@@ -26,7 +37,7 @@ def attribute(run: Run, frame: Frame, owner: Tensor, name: str, node: ast.AST) -
         return owner.attributes[name]
     if name == "data":
         made = machine.share(run, owner, run.place(frame, node), "data_attr", counter=False)
-        made.cuts = graphs.cut_off(run, (owner,), run.place(frame, node), "data", machine.source_text(node))
+        made.cuts = graphs.cut_off(run, (owner,), run.place(frame, node), "data", spelling.source_text(node))
         return made
     if name == "grad":
         return _grad(run, frame, owner, node)
@@ -75,7 +86,7 @@ def attribute(run: Run, frame: Frame, owner: Tensor, name: str, node: ast.AST) -
         call = Call([owner], {}, run.place(frame, node), [getattr(node, "value", None)], {})
         for spelled in (f"Tensor.{name}", {"T": "Tensor.t", "mT": "Tensor.adjoint"}.get(name, "")):
             made = torchcalls.call_op(run, frame, spelled, call, node)
-            if made is not torchcalls.MISSING:
+            if made is not MISSING:
                 return made
         view = machine.make_view(run, owner, name, run.place(frame, node))
         layout.view(f"Tensor.{name}", view, {}, owner)
@@ -114,7 +125,7 @@ def _shape(run: Run, owner: Tensor) -> Value:
 
 
 def set_attribute(
-    run: Run, frame: Frame, owner: Tensor, name: str, value: Value, node: ast.AST, *, augmented: bool
+    run: Run, frame: Frame, owner: Tensor, name: str, value: Value, node: ast.AST, *, augmented: bool = False
 ) -> None:
     """`tensor.name = value`."""
     if name == "data" and not augmented:
@@ -156,7 +167,7 @@ def assign_data(run: Run, frame: Frame, owner: Tensor, value: Value, node: ast.A
         counted=False,
         kind="data",
         statement=run.statement,
-        via=machine.source_text(node),
+        via=spelling.source_text(node),
     )
     done.order = run.tick()
     done.iterations = run.iterations()
@@ -214,7 +225,7 @@ def method(run: Run, frame: Frame, owner: Tensor, name: str, call: Call, node: a
         open_args=call.open_args,
     )
     made = torchcalls.call_op(run, frame, f"Tensor.{name}", full, node)
-    if made is not torchcalls.MISSING:
+    if made is not MISSING:
         if name == "set_":
             given = next(iter(call.args), None)
             if isinstance(given, Tensor):
@@ -230,7 +241,7 @@ def method(run: Run, frame: Frame, owner: Tensor, name: str, call: Call, node: a
 
 def _detach(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
     made = machine.share(run, owner, call.place, "detach", counter=True)
-    made.cuts = graphs.cut_off(run, (owner,), call.place, "detach", machine.source_text(node))
+    made.cuts = graphs.cut_off(run, (owner,), call.place, "detach", spelling.source_text(node))
     return made
 
 
@@ -266,7 +277,7 @@ def _backward(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) 
         create=create,
     )
     if create is True:
-        run.doubled.append((place, machine.source_text(node), leaves))
+        run.doubled.append((place, spelling.source_text(node), leaves))
     return None
 
 
@@ -292,7 +303,7 @@ def _item(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> V
     made = Sym(("item", owner.number, owner.counter.value), "number" if name == "item" else "any", data=True)
     made.facts["__read__"] = owner
     made.facts["__reading__"] = read
-    made.facts["__cuts__"] = graphs.cut_off(run, (owner,), call.place, name, machine.source_text(node))
+    made.facts["__cuts__"] = graphs.cut_off(run, (owner,), call.place, name, spelling.source_text(node))
     return made
 
 
@@ -321,7 +332,7 @@ def _number(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) ->
     name = call.name
     if name in ("dim", "ndimension") and owner.shape is not None:
         return len(owner.shape)
-    total = layout.product(owner.shape) if name in ("numel", "nelement") else None
+    total = strides.product(owner.shape) if name in ("numel", "nelement") else None
     return total if total is not None else Sym((name, owner.number), "int")
 
 
@@ -344,7 +355,6 @@ def _bytes(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> 
 
 
 def _hook(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
-    from gradguard.engine.models import hooks
 
     return hooks.tensor_hook(run, frame, owner, call, node)
 
@@ -379,7 +389,6 @@ def _retain(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) ->
 
 
 def _new(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
-    from gradguard.engine.models import creation
 
     return creation.new_like(run, frame, owner, call, node)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 
 from gradguard.engine.dispatch import torchcalls
-from gradguard.engine.dispatch.binding import Call
-from gradguard.engine.domain.frame import Frame
+from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
+    MISSING,
     ClassV,
     ContextV,
+    Frame,
     FunctionV,
     Instance,
     ListV,
@@ -27,21 +28,24 @@ from gradguard.engine.models import (
     creation,
     einsum,
     hooks,
-    library,
     module_methods,
     modules,
     operations,
     optim,
+    others,
     packages,
     standard,
 )
 from gradguard.engine.models import tensor_methods as tensors
-from gradguard.engine.models.library import torch_function
+from gradguard.engine.models.registry import Registry
 from gradguard.engine.observe import reads
 from gradguard.engine.observe.lending import lend
 from gradguard.engine.python.contexts import ENTERING, switched
 from gradguard.engine.state.coerce import as_tensor, is_number
-from gradguard.engine.state.run import Modes, Run
+from gradguard.engine.state.notes import Modes
+from gradguard.engine.state.run import Run
+
+MODELS = Registry()
 
 _MODELS = (
     autograd,
@@ -99,7 +103,7 @@ def call(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
         call = _equation_first(run, call)
     for spelled in _spellings(path, name):
         made = torchcalls.call_op(run, frame, spelled, call, node, name=name)
-        if made is not torchcalls.MISSING:
+        if made is not MISSING:
             return made
     if path.startswith("torch.Tensor."):
         return _unbound(run, frame, name, call, node)
@@ -149,14 +153,7 @@ def _initialise(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) ->
         made = torchcalls.call_op(run, frame, path, call, node, name=path.rpartition(".")[2])
     finally:
         run.modes = saved
-    return _unknown(run, frame, path, call, node) if made is torchcalls.MISSING else made
-
-
-def canonical_class(path: str) -> str:
-    """`torch.nn.modules.linear.Linear` is `torch.nn.Linear`."""
-    if path.startswith("torch.nn.modules."):
-        return "torch.nn." + path.rpartition(".")[2]
-    return path
+    return _unknown(run, frame, path, call, node) if made is MISSING else made
 
 
 def _spellings(path: str, name: str) -> list[str]:
@@ -243,7 +240,7 @@ def _distribution(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) 
     return made
 
 
-@torch_function("torch.compile", "torch.jit.script", "torch.jit.trace")
+@MODELS.torch_function("torch.compile", "torch.jit.script", "torch.jit.trace")
 def _compile(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     target = call.get(0, "model")
     name = call.name
@@ -255,13 +252,13 @@ def _compile(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return target
 
 
-@torch_function("torch.vmap", "torch.func.vmap", "torch.func.grad", "torch.func.jacrev", "torch.func.jvp", "torch.func.hessian", "torch.func.jacfwd", "torch.func.grad_and_value")  # fmt: skip
+@MODELS.torch_function("torch.vmap", "torch.func.vmap", "torch.func.grad", "torch.func.jacrev", "torch.func.jvp", "torch.func.hessian", "torch.func.jacfwd", "torch.func.grad_and_value")  # fmt: skip
 def _functional(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """torch.func has levels of its own; what it returns is fresh and nothing inside is certain."""
     return NativeV(lambda run, frame, call, node: run.fresh(), "func")
 
 
-@torch_function("torch.utils.swap_tensors")
+@MODELS.torch_function("torch.utils.swap_tensors")
 def _swapped(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """Each is the other from here on, also to those who hold it: what was known of either is not followed."""
     lend(run, call.args)
@@ -271,34 +268,34 @@ def _swapped(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return None
 
 
-@torch_function("torch.is_floating_point")
+@MODELS.torch_function("torch.is_floating_point")
 def _floats(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     owner = call.get(0, "input")
     owner = as_tensor(run, owner) if isinstance(owner, Sym) else owner
     if not isinstance(owner, Tensor):
         return run.fresh("bool")
     asked = Call([], {}, call.place, [], {}, name="is_floating_point")
-    return library.method(run, frame, owner, "is_floating_point", asked, node)
+    return run.models.method(run, frame, owner, "is_floating_point", asked, node)
 
 
-@torch_function("torch.is_grad_enabled")
+@MODELS.torch_function("torch.is_grad_enabled")
 def _enabled(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return run.modes.grad if run.modes.grad is not None else run.fresh("bool")
 
 
-@torch_function("torch.jit.is_tracing", "torch.jit.is_scripting", "torch.onnx.is_in_onnx_export")
+@MODELS.torch_function("torch.jit.is_tracing", "torch.jit.is_scripting", "torch.onnx.is_in_onnx_export")
 def _exports(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """A program that trains is neither traced nor exported."""
     return False
 
 
-@torch_function("torch.cuda.is_available", "torch.backends.mps.is_available")
+@MODELS.torch_function("torch.cuda.is_available", "torch.backends.mps.is_available")
 def _available(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     run.devices.add("accelerator")
     return Sym(("accelerator",), "bool")
 
 
-@torch_function("torch.utils.data.TensorDataset", "torch.utils.data.DataLoader", "torch.utils.data.dataset.TensorDataset", "torch.utils.data.dataloader.DataLoader")  # fmt: skip
+@MODELS.torch_function("torch.utils.data.TensorDataset", "torch.utils.data.DataLoader", "torch.utils.data.dataset.TensorDataset", "torch.utils.data.dataloader.DataLoader")  # fmt: skip
 def _dataset(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     loader = call.name.endswith("DataLoader")
     made = Instance(
@@ -317,13 +314,11 @@ def class_method(run: Run, frame: Frame, cls: ClassV, name: str, call: Call, nod
         return autograd.function_apply(run, frame, cls, call, node)
     if name in ("mro", "__subclasses__"):
         return ListV()
-    from gradguard.engine.models import others
 
     handler = f"{name}"
     if call.args and isinstance(call.args[0], Instance):
         # `Base.method(self, ...)`.
-        from gradguard.engine.models import library
 
         rest = Call(call.args[1:], call.kwargs, call.place, call.exprs[1:], call.kwexprs)
-        return library.method(run, frame, call.args[0], handler, rest, node)
+        return run.models.method(run, frame, call.args[0], handler, rest, node)
     return others.unknown_call(run, frame, f"{cls.name}.{name}", call, node)

@@ -8,15 +8,21 @@ pass what it has counted becomes an unknown number, and what has grown a contain
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
 
-from gradguard.engine.domain.frame import Frame, Loop
-from gradguard.engine.domain.values import DictV, Instance, ListV, Sym, TupleV, Value, token
+from gradguard.engine.domain.loops import Loop
+from gradguard.engine.domain.values import (
+    Cell,
+    Container,
+    DictV,
+    Frame,
+    Instance,
+    ListV,
+    Sym,
+    TupleV,
+    Value,
+    token,
+)
 from gradguard.engine.state.run import Run
-
-Container = ListV | DictV
-Cell = tuple[dict[str, Value] | ListV | DictV, Hashable]
-"""Where a number stands: variables, attributes or a container, and its name or index there."""
 
 
 def cell(frame: Frame, target: ast.expr, owner: Value = None, index: Value = None) -> Cell | None:

@@ -6,13 +6,10 @@ Each goes through the whole graph, or through all cuts behind a value, and count
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from gradguard.engine.domain.tensors import NO_CUTS, Cut, Node, Place, Tensor
 from gradguard.engine.domain.values import CONTAINERS, ArrayV, Sym, Value, inside
-
-if TYPE_CHECKING:
-    from gradguard.engine.state.run import Run
+from gradguard.engine.state.run import Run
 
 VISIT = 2
 """Units of work that a node takes to be gone through."""

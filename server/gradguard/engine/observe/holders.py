@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from gradguard.engine.domain.frame import Frame, Globals
+from gradguard.engine.domain.classes import guards, kind_of
+from gradguard.engine.domain.sharing import ELSEWHERE, NOBODY, Sharing
 from gradguard.engine.domain.tensors import Memory, Place, Tensor
 from gradguard.engine.domain.values import (
     ArrayV,
@@ -26,7 +25,9 @@ from gradguard.engine.domain.values import (
     ContextV,
     DictV,
     External,
+    Frame,
     FunctionV,
+    Globals,
     ImportV,
     Instance,
     IteratorV,
@@ -41,9 +42,7 @@ from gradguard.engine.domain.values import (
     Value,
 )
 from gradguard.engine.observe.lending import LENT
-
-if TYPE_CHECKING:
-    from gradguard.engine.state.run import Run
+from gradguard.engine.state.run import Run
 
 MAX_VISITS = 1000
 MAX_NAMES = 1000
@@ -52,34 +51,7 @@ MAX_LOOKS = 16
 """Executions of one statement after which nobody looks who shares what it writes."""
 MAX_ALL_VISITS = 400_000
 """Values, on a whole path, after which nobody looks any more. It is no work of the run: nothing else hangs on it."""
-ELSEWHERE = "^"
 
-
-@dataclass(frozen=True, slots=True)
-class Sharing:
-    """What is known of one writing statement, over all of its executions."""
-
-    slots: frozenset[str] = frozenset()
-    """Places that lead to the written memory."""
-    reasons: frozenset[str] = frozenset()
-    """`argument`: a caller passed it. `held`: code that is not read may look at it again. `guarded`: to bind
-    its attribute anew runs code of the program, or is refused. `own`: the tensor has attributes that the program
-    gave it, which another one lacks. `leaf`: the tensor is one. `no-grad`: written with grad mode off, and it has a history. `hooks`: hooks or a retained gradient are on it. `parameter`: the slot takes parameters
-    only. `dtype`: an op out of place may give another dtype. `unknown`: too much to look through. `untyped`,
-    `shape`: an op in place may be refused, since a dtype is not known, or an operand not seen to fit. Of
-    `x[i] = v`: `index`, `mask`: `i` is not seen to be what `index_put` takes, or a mask of all of `x`; `value`,
-    `number`: `v` is not seen to be a tensor that `index_put` takes, or a number; `layout`: a mask that may lie
-    otherwise in memory than `x`. `view`: the tensor is a part of another. `overlap`: its elements may share
-    memory, so that a write in place reaches one through another. `reread`: the op reads the written memory a
-    second time, and may find there what it wrote. `refused`:
-    out of place the op refuses arguments that it takes in place. `whole`: its elements are integers or truth values;
-    `truth`: these; `alone`: no other tensor is an operand of such a one. `shown`: the module's flag is printed."""
-
-    def __or__(self, other: Sharing) -> Sharing:
-        return Sharing(self.slots | other.slots, self.reasons | other.reasons)
-
-
-NOBODY = Sharing()
 
 _WINDOWS = frozenset({"unfold", "as_strided"})
 """Views whose elements may lie in the same memory without having been expanded."""
@@ -129,7 +101,6 @@ def refused(run: Run, place: Place) -> None:
 
 def shown(run: Run, values: Iterable[Value]) -> None:
     """Remember that a person is shown these values: what is told of a module names the flags of all in it."""
-    from gradguard.engine.models.library import kind_of
 
     if not run.shares:
         return
@@ -323,7 +294,6 @@ class _Step:
     @property
     def guarded(self) -> bool:
         """Whether binding it anew runs code of the program, or is refused."""
-        from gradguard.engine.python.attributes import guards
 
         return (
             self.kind == "."

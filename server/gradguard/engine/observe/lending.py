@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from gradguard.engine.domain.tensors import Node, Tensor
 from gradguard.engine.domain.values import (
@@ -26,9 +25,7 @@ from gradguard.engine.domain.values import (
     Value,
 )
 from gradguard.engine.observe import graphs
-
-if TYPE_CHECKING:
-    from gradguard.engine.state.run import Run
+from gradguard.engine.state.run import Run
 
 MAX_VISITS = 1000
 TELLING = frozenset({

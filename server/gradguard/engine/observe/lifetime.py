@@ -17,7 +17,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from gradguard.engine.autograd import layout
+from gradguard.engine.domain import strides
 from gradguard.engine.domain.events import (
     BrokenGraph,
     CreateGraphCycle,
@@ -28,11 +28,14 @@ from gradguard.engine.domain.events import (
     SecondBackward,
     UnusedGraph,
 )
-from gradguard.engine.domain.frame import Frame, Globals, Loop
+from gradguard.engine.domain.loops import Loop
+from gradguard.engine.domain.modules import complete, parameters
 from gradguard.engine.domain.tensors import Node, Place, Tensor
 from gradguard.engine.domain.values import (
     DictV,
+    Frame,
     FunctionV,
+    Globals,
     Instance,
     ListV,
     Method,
@@ -43,7 +46,8 @@ from gradguard.engine.domain.values import (
     tensors_in,
 )
 from gradguard.engine.observe import counting, graphs, holders, lending
-from gradguard.engine.state.run import Kept, Run
+from gradguard.engine.state.notes import Kept
+from gradguard.engine.state.run import Run
 
 MAX_DEPTH = 8
 
@@ -299,7 +303,8 @@ def _fed(tensor: Tensor, place: Place) -> tuple[str, ...]:
 def _saves_much(node: Node) -> bool:
     """Whether a node keeps more than single numbers."""
     return any(
-        (shapes := saved.tensor.shape) is None or layout.product(shapes) not in (0, 1) for saved in node.saved
+        (shapes := saved.tensor.shape) is None or strides.product(shapes) not in (0, 1)
+        for saved in node.saved
     )
 
 
@@ -514,7 +519,6 @@ class _Foreign:
         self._known: dict[Instance, bool] = {}
 
     def __call__(self, module: Instance) -> bool:
-        from gradguard.engine.models.modules import complete, parameters
 
         known = self._known.get(module)
         if known is None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import re
 
-from gradguard.engine.autograd.machine import source_text
 from gradguard.engine.domain.events import HostRead
-from gradguard.engine.domain.frame import Frame, Loop
+from gradguard.engine.domain.loops import Loop
+from gradguard.engine.domain.spelling import source_text
 from gradguard.engine.domain.tensors import Tensor
-from gradguard.engine.state.run import Read, Run
+from gradguard.engine.domain.values import Frame
+from gradguard.engine.state.notes import Read
+from gradguard.engine.state.run import Run
 
 PER_STEP = frozenset({
     "forward", "training_step", "validation_step", "test_step", "train_step", "compute_loss", "step", "update", "loss",

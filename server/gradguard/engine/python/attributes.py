@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import ast
-import functools
 from collections.abc import Iterator, MutableMapping
 
 from gradguard.engine.autograd import machine
-from gradguard.engine.dispatch.binding import Call
-from gradguard.engine.domain import versions
-from gradguard.engine.domain.frame import Frame
+from gradguard.engine.domain import classes, spelling, versions
+from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.classes import _property, bind, class_lookup, is_subclass, linear
+from gradguard.engine.domain.conditions import TRAINS
 from gradguard.engine.domain.keys import Key
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
+    MISSING,
     ArrayV,
     BuiltinMethod,
     ClassV,
     ContextV,
     DictV,
     External,
+    Frame,
     FunctionV,
     Instance,
     IteratorV,
@@ -35,12 +37,9 @@ from gradguard.engine.domain.values import (
     tensors_in,
 )
 from gradguard.engine.domain.versions import VersionV
-from gradguard.engine.models import library
-from gradguard.engine.models import tensor_methods as tensors
 from gradguard.engine.observe import lifetime
 from gradguard.engine.observe.lending import lend
 from gradguard.engine.python import imports
-from gradguard.engine.python.truth import TRAINS
 from gradguard.engine.state.run import Run
 
 
@@ -53,14 +52,14 @@ def get(run: Run, frame: Frame, owner: Value, name: str, node: ast.Attribute) ->
     if isinstance(owner, Instance):
         return instance_get(run, frame, owner, name, node)
     if isinstance(owner, Tensor):
-        value = tensors.attribute(run, frame, owner, name, node)
+        value = run.models.tensor_attribute(run, frame, owner, name, node)
         if run.trace is not None and isinstance(value, Tensor):
             run.trace.read(node, value)
         return value
     if isinstance(owner, ModuleV):
         return imports.member(run, owner.namespace, name)
     if isinstance(owner, External):
-        return library.external_attribute(run, owner, name)
+        return run.models.external_attribute(run, owner, name)
     if isinstance(owner, ClassV):
         return _class_get(run, owner, name)
     if isinstance(owner, SuperV):
@@ -70,7 +69,7 @@ def get(run: Run, frame: Frame, owner: Value, name: str, node: ast.Attribute) ->
         return owner.items[index] if index < len(owner.items) else run.fresh()
     if isinstance(owner, (ListV, TupleV, DictV, str, ArrayV, bytes)):
         if isinstance(owner, ArrayV):
-            return library.array_attribute(run, owner, name)
+            return run.models.array_attribute(run, owner, name)
         return BuiltinMethod(owner, name)
     if isinstance(owner, FunctionV):
         if name in owner.attributes:
@@ -141,26 +140,24 @@ def instance_get(run: Run, frame: Frame, owner: Instance, name: str, node: ast.A
     found = class_lookup(owner.cls, name)
     if found is not None:
         if isinstance(found, FunctionV) and found.kind in ("property", "cached_property"):
-            from gradguard.engine.python.calls import call_value
-
-            value = call_value(run, frame, found, Call([owner], {}, run.place(frame, node), [None], {}), node)
+            value = run.python.call(
+                run, frame, found, Call([owner], {}, run.place(frame, node), [None], {}), node
+            )
             if found.kind == "cached_property":
                 owner.attributes[name] = value
             return value
-        return bind(run, owner, found)
+        return bind(owner, found)
     if name == "__class__":
         return owner.cls
     if name == "__dict__":
         return own_names(owner)
-    value = library.instance_attribute(run, owner, name)
-    if value is not library.MISSING:
+    value = run.models.instance_attribute(run, owner, name)
+    if value is not MISSING:
         return value
     getter = class_lookup(owner.cls, "__getattr__")
     if getter is not None and not (name.startswith("__")):
-        from gradguard.engine.python.calls import call_value
-
-        return call_value(
-            run, frame, bind(run, owner, getter), Call([name], {}, run.place(frame, node), [None], {}), node
+        return run.python.call(
+            run, frame, bind(owner, getter), Call([name], {}, run.place(frame, node), [None], {}), node
         )
     made = run.fresh(text=name)
     owner.attributes[name] = made
@@ -196,114 +193,7 @@ def _internal(name: str) -> bool:
 
 def own_names(owner: Instance) -> DictV:
     """`owner.__dict__`, `vars(owner)`."""
-    return DictV(_OwnNames(owner.attributes), open=library.kind_of(owner) != "object")
-
-
-def guards(cls: Value, name: str) -> bool:
-    """Whether `object.name = value` runs code of the object's class, or is refused by it."""
-    if not isinstance(cls, ClassV):
-        return False
-    if any(isinstance(one, ClassV) and one.frozen for one in linear(cls)):
-        return True
-    found = class_lookup(cls, name)
-    describes = isinstance(found, Instance) and class_lookup(found.cls, "__set__") is not None
-    return describes or _property(cls, name) or class_lookup(cls, "__setattr__") is not None
-
-
-def bind(run: Run, receiver: Value, found: Value) -> Value:
-    """A class attribute as seen through an object."""
-    if isinstance(found, FunctionV):
-        if found.kind == "staticmethod":
-            return found
-        if found.kind == "classmethod":
-            return Method(receiver.cls if isinstance(receiver, Instance) else receiver, found)
-        return Method(receiver, found)
-    return found
-
-
-def class_lookup(cls: Value, name: str) -> Value:
-    """Attribute of a workspace class or its workspace bases; None when torch or nobody defines it."""
-    if not isinstance(cls, ClassV):
-        return None
-    for owner in linear(cls):
-        if isinstance(owner, ClassV) and name in owner.attributes:
-            return owner.attributes[name]
-    return None
-
-
-def linear(cls: Value) -> tuple[Value, ...]:
-    """The class and its bases in lookup order: depth first, the last of duplicates kept, which is Python's order but for
-    hierarchies that Python refuses or orders otherwise only in rare diamonds."""
-    if not isinstance(cls, ClassV):
-        return (cls,)
-    if cls.order is None:
-        cls.order = (cls,)  # Ends the recursion of a class that is its own base.
-        cls.order = _merged(cls)
-    return cls.order
-
-
-def _merged(cls: ClassV) -> tuple[Value, ...]:
-    order = [cls, *(one for base in cls.bases for one in linear(base))]
-    seen: set[object] = set()
-    kept: list[Value] = []
-    for one in reversed(order):
-        mark: object = one if isinstance(one, (TorchName, External)) else id(one)
-        if mark not in seen:
-            seen.add(mark)
-            kept.append(one)
-    kept.reverse()
-    # What is beyond may define anything, as a base that is not known.
-    return tuple(kept) if len(kept) <= MAX_BASES else (*kept[:MAX_BASES], None)
-
-
-MAX_BASES = 128
-"""Classes among which an attribute is looked up."""
-
-
-def is_subclass(cls: Value, path: str) -> bool:
-    """Whether a class derives from a torch or library class of that path (or its last name)."""
-    for one in linear(cls):
-        if isinstance(one, (TorchName, External)):
-            derives = _derives(one.path, path, isinstance(one, TorchName))
-            if derives is not None:
-                return derives
-    return False
-
-
-@functools.lru_cache(maxsize=4096)
-def _derives(one: str, path: str, torchs: bool) -> bool | None:
-    """Whether a library's class derives from another; None where that is for the other bases to say."""
-    home, _, last = path.rpartition(".")
-    if one == path or (one.startswith(home) and one.endswith("." + last)):
-        return True
-    if path == "torch.nn.Module" and torchs and one.startswith("torch.nn."):
-        return True
-    if path == "torch.nn.Module" and one.endswith(("LightningModule", "PreTrainedModel", ".Module")):
-        return True
-    if path == "torch.optim.Optimizer" and torchs and one.startswith("torch.optim."):
-        return not one.startswith("torch.optim.lr_scheduler")
-    if path == "builtins.Exception" and one.endswith(("Exception", "Error")):
-        return True
-    return None
-
-
-def is_named_tuple(cls: ClassV) -> bool:
-    """A `typing.NamedTuple` class."""
-    return any(getattr(base, "path", "").endswith("NamedTuple") for base in cls.bases)
-
-
-def all_fields(cls: ClassV) -> list[tuple[str, Value]]:
-    """Dataclass fields, inherited ones first."""
-    fields: dict[str, Value] = {}
-    for one in reversed(list(linear(cls))):
-        if isinstance(one, ClassV):
-            fields.update(one.fields)
-    return list(fields.items())
-
-
-def callable_instance(value: Value) -> bool:
-    """An object whose workspace class defines `__call__`."""
-    return isinstance(value, Instance) and class_lookup(value.cls, "__call__") is not None
+    return DictV(_OwnNames(owner.attributes), open=classes.kind_of(owner) != "object")
 
 
 def _class_get(run: Run, owner: ClassV, name: str) -> Value:
@@ -332,7 +222,7 @@ def _super_get(run: Run, owner: SuperV, name: str) -> Value:
     start = order.index(owner.after) + 1 if owner.after in order else 0
     for one in order[start:]:
         if isinstance(one, ClassV) and name in one.attributes:
-            return bind(run, receiver, one.attributes[name])
+            return bind(receiver, one.attributes[name])
     return BuiltinMethod(owner, name)
 
 
@@ -354,11 +244,11 @@ def put(
         owner = owner.tensor
     place = run.place(frame, run.statement or node)
     if isinstance(owner, Tensor):
-        tensors.set_attribute(run, frame, owner, name, value, node, augmented=augmented)
+        run.models.set_tensor_attribute(run, frame, owner, name, value, node, augmented=augmented)
         return
     held = value.tensor if isinstance(value, Sym) else value
     if isinstance(held, Tensor) and not augmented:
-        machine.bound(run, held, place, machine.source_text(node) or name)
+        machine.bound(run, held, place, spelling.source_text(node) or name)
         if held.grad_owner is not None:
             held.memory.kept = place
     elif isinstance(held, (ListV, TupleV, DictV)):
@@ -382,11 +272,6 @@ def put(
         owner.facts[name] = value
     else:
         lend(run, (value,))
-
-
-def _property(cls: Value, name: str) -> bool:
-    found = class_lookup(cls, name)
-    return isinstance(found, FunctionV) and found.kind == "property"
 
 
 def delete(owner: Value, name: str) -> None:

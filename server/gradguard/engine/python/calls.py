@@ -5,14 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Generator
 
-from gradguard.engine.dispatch.binding import Call
-from gradguard.engine.domain.frame import Frame
+from gradguard.engine.domain import classes
+from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.tensors import Place, Tensor
 from gradguard.engine.domain.values import (
     BuiltinMethod,
     ClassV,
     DictV,
     External,
+    Frame,
     FunctionV,
     Instance,
     IteratorV,
@@ -24,13 +25,14 @@ from gradguard.engine.domain.values import (
     Value,
     tensors_in,
 )
-from gradguard.engine.models import library
 from gradguard.engine.observe.lending import lend
-from gradguard.engine.python import attributes, enumerations, symbolic
+from gradguard.engine.python import enumerations, symbolic
 from gradguard.engine.python.contexts import under
+from gradguard.engine.python.signals import RETURN
 from gradguard.engine.state import faults
+from gradguard.engine.state.notes import Modes
 from gradguard.engine.state.path import PyRaise
-from gradguard.engine.state.run import MAX_DEPTH, Modes, Run
+from gradguard.engine.state.run import MAX_DEPTH, Run
 
 MAX_RECURSION = 3
 
@@ -41,9 +43,9 @@ def call_value(run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST)
     if call.kwargs:
         run.weigh(call.kwargs.values())
     if isinstance(callee, BuiltinMethod):
-        return library.method(run, frame, callee.receiver, callee.name, call, node)
+        return run.models.method(run, frame, callee.receiver, callee.name, call, node)
     if isinstance(callee, Instance):
-        return library.call_instance(run, frame, callee, call, node)
+        return run.models.call_instance(run, frame, callee, call, node)
     if isinstance(callee, FunctionV):
         return call_function(run, frame, callee, call, node)
     if isinstance(callee, Method):
@@ -51,9 +53,9 @@ def call_value(run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST)
     if isinstance(callee, ClassV):
         return instantiate(run, frame, callee, call, node)
     if isinstance(callee, TorchName):
-        return library.torch(run, frame, callee.path, call, node)
+        return run.models.torch(run, frame, callee.path, call, node)
     if isinstance(callee, External):
-        return library.external(run, frame, callee.path, call, node)
+        return run.models.external(run, frame, callee.path, call, node)
     if isinstance(callee, PartialV):
         run.work(len(callee.args) + len(callee.kwargs))
         merged = Call(
@@ -67,7 +69,7 @@ def call_value(run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST)
         return call_value(run, frame, callee.function, merged, node)
     if isinstance(callee, NativeV):
         return callee.call(run, frame, call, node)
-    return library.call_unknown(run, frame, callee, call, node)
+    return run.models.call_unknown(run, frame, callee, call, node)
 
 
 def _method(run: Run, frame: Frame, callee: Method, call: Call, node: ast.AST) -> Value:
@@ -85,7 +87,7 @@ def _method(run: Run, frame: Frame, callee: Method, call: Call, node: ast.AST) -
         and isinstance(receiver, Instance)
         and isinstance(callee.function, FunctionV)
         and callee.function.name != "__init__"
-        and attributes.is_subclass(receiver.cls, "torch.optim.Optimizer")
+        and classes.is_subclass(receiver.cls, "torch.optim.Optimizer")
     )
     if not stepping:
         return call_value(run, frame, callee.function, full, node)
@@ -148,8 +150,6 @@ _PLAIN = (bool, int, float, str)
 
 
 def _body(run: Run, inner: Frame, function: FunctionV, node: ast.AST) -> Value:
-    from gradguard.engine.python.expressions import evaluate
-    from gradguard.engine.python.statements import RETURN, execute_block
 
     saved_modes, saved_statement, elsewhere = run.modes, run.statement, run.oracle.elsewhere
     if run.library is None and not run.functions and function.namespace.path != run.home:
@@ -163,8 +163,8 @@ def _body(run: Run, inner: Frame, function: FunctionV, node: ast.AST) -> Value:
         if isinstance(function.node, ast.Lambda):
             # What it does is told at its expression, which is part of no statement that runs.
             run.statement = None
-            return evaluate(run, inner, function.node.body)
-        signal = _drive(execute_block(run, inner, function.node.body))
+            return run.python.evaluate(run, inner, function.node.body)
+        signal = _drive(run.python.execute(run, inner, function.node.body))
         return signal.value if isinstance(signal, RETURN) else None
     except Exception as error:
         faults.passes(run, function.node, error)
@@ -207,11 +207,10 @@ def _drive(steps: Generator[Value, None, Value]) -> Value:
 
 def _generate(run: Run, inner: Frame, function: FunctionV) -> Generator[Value, Value, None]:
     """Items of a generator function, each computed when asked for; takes what its caller sends."""
-    from gradguard.engine.python.statements import execute_block
 
     assert not isinstance(function.node, ast.Lambda)
     modes = _modes(run, function)
-    steps = execute_block(run, inner, function.node.body)
+    steps = run.python.execute(run, inner, function.node.body)
     sent: Value = None
     for _ in range(MAX_YIELDS):
         saved, run.modes = run.modes, modes if function.modes else run.modes
@@ -308,37 +307,37 @@ def instantiate(
         member = enumerations.by_value(cls, call.get(0, "value"))
         return member if member is not None else run.fresh()
     made = made if made is not None else Instance(cls, made=run.place(frame, node))
-    if attributes.is_subclass(cls, "torch.autograd.Function"):
+    if classes.is_subclass(cls, "torch.autograd.Function"):
         return made
-    if attributes.is_subclass(cls, "builtins.Exception") or cls.name.endswith(("Error", "Exception")):
+    if classes.is_subclass(cls, "builtins.Exception") or cls.name.endswith(("Error", "Exception")):
         made.attributes["args"] = TupleV(tuple(call.args))
         return made
-    if attributes.is_named_tuple(cls):
+    if classes.is_named_tuple(cls):
         names = tuple(name for name, _ in cls.fields)
         items = [call.get(index, name, default) for index, (name, default) in enumerate(cls.fields)]
         return TupleV(tuple(items), names=names)
-    ends = attributes.class_lookup(cls, "__del__")
+    ends = classes.class_lookup(cls, "__del__")
     if ends is not None:
-        lend(run, (attributes.bind(run, made, ends),))  # nobody says when it runs
-    init = attributes.class_lookup(cls, "__init__")
+        lend(run, (classes.bind(made, ends),))  # nobody says when it runs
+    init = classes.class_lookup(cls, "__init__")
     if init is not None:
-        call_value(run, frame, attributes.bind(run, made, init), call, node)
+        call_value(run, frame, classes.bind(made, init), call, node)
     elif cls.dataclass:
         _fill_fields(run, frame, cls, made, call, node)
     else:
-        library.init_base(run, frame, made, call, node)
+        run.models.init_base(run, frame, made, call, node)
     return made
 
 
 def _fill_fields(run: Run, frame: Frame, cls: ClassV, made: Instance, call: Call, node: ast.AST) -> None:
-    for index, (name, default) in enumerate(attributes.all_fields(cls)):
+    for index, (name, default) in enumerate(classes.all_fields(cls)):
         value = call.args[index] if index < len(call.args) else call.kwargs.get(name, default)
         if isinstance(value, NativeV) and value.name == "field":
             value = value.call(run, frame, call, node)
         made.attributes[name] = value
-    after = attributes.class_lookup(cls, "__post_init__")
+    after = classes.class_lookup(cls, "__post_init__")
     if after is not None:
-        call_value(run, frame, attributes.bind(run, made, after), Call([], {}, call.place, [], {}), node)
+        call_value(run, frame, classes.bind(made, after), Call([], {}, call.place, [], {}), node)
 
 
 def raised(value: Value) -> PyRaise:

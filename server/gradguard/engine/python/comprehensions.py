@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Generator, Iterator
 
-from gradguard.engine.domain.frame import Frame
-from gradguard.engine.domain.values import DictV, IteratorV, ListV, Sym, Value, tensors_in
+from gradguard.engine.domain.values import DictV, Frame, IteratorV, ListV, Sym, Value, tensors_in
 from gradguard.engine.python import subscripts
-from gradguard.engine.python.iteration import iterate, unpack_into
+from gradguard.engine.python.assignment import unpack_into
+from gradguard.engine.python.iteration import iterate
 from gradguard.engine.python.truth import truth
 from gradguard.engine.state.run import Run
 
@@ -20,29 +20,27 @@ _Turns = Generator[None, None, bool]
 
 def gathered(run: Run, frame: Frame, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
     """All items, now."""
-    from gradguard.engine.python.expressions import evaluate
 
     made = ListV(made=run.place(frame, node), kind="set" if isinstance(node, ast.SetComp) else "list")
     inner = _inside(frame)
     mark = run.pend(made.items)
     first = _source(run, inner, node.generators[0])
     for _ in _each(run, inner, made, first, node):
-        made.items.append(evaluate(run, inner, node.elt))
+        made.items.append(run.python.evaluate(run, inner, node.elt))
     del run.pending[mark:]
     return made
 
 
 def table(run: Run, frame: Frame, node: ast.DictComp) -> Value:
     """All entries, now."""
-    from gradguard.engine.python.expressions import evaluate
 
     made = DictV(made=run.place(frame, node))
     inner = _inside(frame)
     mark = run.pend([made])
     first = _source(run, inner, node.generators[0])
     for _ in _each(run, inner, made, first, node):
-        key = evaluate(run, inner, node.key)
-        subscripts.dict_set(made, key, evaluate(run, inner, node.value))
+        key = run.python.evaluate(run, inner, node.key)
+        subscripts.dict_set(made, key, run.python.evaluate(run, inner, node.value))
     del run.pending[mark:]
     return made
 
@@ -83,7 +81,6 @@ def _computes(node: ast.GeneratorExp) -> bool:
 
 
 def _items(run: Run, inner: Frame, first: IteratorV, node: ast.GeneratorExp) -> Iterator[Value]:
-    from gradguard.engine.python.expressions import evaluate
 
     turns = _turns(run, inner, first, node.generators, node)
     around: list[object] = []
@@ -93,7 +90,7 @@ def _items(run: Run, inner: Frame, first: IteratorV, node: ast.GeneratorExp) -> 
         run.loops += around  # type: ignore[arg-type]
         try:
             next(turns)
-            item = evaluate(run, inner, node.elt)
+            item = run.python.evaluate(run, inner, node.elt)
         except StopIteration:
             return
         finally:
@@ -117,9 +114,8 @@ def _inside(frame: Frame) -> Frame:
 
 
 def _source(run: Run, inner: Frame, clause: ast.comprehension) -> IteratorV:
-    from gradguard.engine.python.expressions import evaluate
 
-    return iterate(run, inner, evaluate(run, inner, clause.iter), clause.iter)
+    return iterate(run, inner, run.python.evaluate(run, inner, clause.iter), clause.iter)
 
 
 def _each(
@@ -166,9 +162,8 @@ def _limited(source: Iterator[Value]) -> Iterator[Value]:
 
 
 def _holds(run: Run, frame: Frame, test: ast.expr) -> bool:
-    from gradguard.engine.python.expressions import evaluate
 
-    value = evaluate(run, frame, test)
+    value = run.python.evaluate(run, frame, test)
     if isinstance(value, Sym):
         return True
     return truth(run, frame, value, test)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.engine.dispatch.binding import Call
-from gradguard.engine.domain.frame import Frame
+from gradguard.engine.domain import classes
+from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.conditions import known_truth
 from gradguard.engine.domain.tensors import Place, Tri
-from gradguard.engine.domain.values import ContextV, Instance, IteratorV, ListV, Value, tensors_in
-from gradguard.engine.python import attributes
-from gradguard.engine.python.truth import known_truth
-from gradguard.engine.state.run import Modes, Run
+from gradguard.engine.domain.values import ContextV, Frame, Instance, IteratorV, ListV, Value, tensors_in
+from gradguard.engine.state.notes import Modes
+from gradguard.engine.state.run import Run
 
 ENTERED = "__entered__"
 """Attribute of an exit stack: what it has entered and will leave."""
@@ -24,14 +24,12 @@ def enter(run: Run, frame: Frame, manager: Value, expr: ast.expr, node: ast.AST)
     if isinstance(manager, IteratorV) and manager.kind == "contextmanager":
         return next(manager.source, None)
     if isinstance(manager, Instance):
-        method = attributes.class_lookup(manager.cls, "__enter__")
+        method = classes.class_lookup(manager.cls, "__enter__")
         if method is not None:
-            from gradguard.engine.python.calls import call_value
-
-            return call_value(
+            return run.python.call(
                 run,
                 frame,
-                attributes.bind(run, manager, method),
+                classes.bind(manager, method),
                 Call([], {}, run.place(frame, expr), [], {}),
                 expr,
             )
@@ -49,12 +47,10 @@ def leave(run: Run, frame: Frame, manager: Value, node: ast.AST) -> None:
         held = manager.attributes.get(ENTERED)
         while isinstance(held, ListV) and held.items:
             leave(run, frame, held.items.pop(), node)
-        method = attributes.class_lookup(manager.cls, "__exit__")
+        method = classes.class_lookup(manager.cls, "__exit__")
         if method is not None:
-            from gradguard.engine.python.calls import call_value
-
             call = Call([None, None, None], {}, run.place(frame, node), [None] * 3, {})
-            call_value(run, frame, attributes.bind(run, manager, method), call, node)
+            run.python.call(run, frame, classes.bind(manager, method), call, node)
 
 
 def by_hand(run: Run, frame: Frame, manager: ContextV, name: str, node: ast.AST) -> Value:

@@ -5,12 +5,23 @@ from __future__ import annotations
 import ast
 import re
 
-from gradguard.engine.dispatch.binding import Call
-from gradguard.engine.domain.frame import Frame
-from gradguard.engine.domain.values import ClassV, ContextV, External, FunctionV, NativeV, TorchName, Value
-from gradguard.engine.python import attributes, enumerations
-from gradguard.engine.python.truth import known_truth
-from gradguard.engine.state.run import Modes, Run
+from gradguard.engine.domain import classes
+from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.conditions import known_truth
+from gradguard.engine.domain.values import (
+    ClassV,
+    ContextV,
+    External,
+    Frame,
+    FunctionV,
+    NativeV,
+    TorchName,
+    Value,
+)
+from gradguard.engine.python import enumerations
+from gradguard.engine.python.functions import make_function
+from gradguard.engine.state.notes import Modes
+from gradguard.engine.state.run import Run
 
 _DROPPED = frozenset({
     "functools.wraps", "functools.lru_cache", "functools.cache", "typing.overload", "abc.abstractmethod", "typing.no_type_check",
@@ -21,12 +32,11 @@ _DROPPED = frozenset({
 
 def function(run: Run, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:
     """The value of a `def`, with its decorators applied."""
-    from gradguard.engine.python.expressions import evaluate, make_function
 
     made = make_function(run, frame, node, node.name)
     value: Value = made
     for decorator in reversed(node.decorator_list):
-        value = _decorate(run, frame, value, evaluate(run, frame, decorator), decorator)
+        value = _decorate(run, frame, value, run.python.evaluate(run, frame, decorator), decorator)
     return value
 
 
@@ -65,14 +75,12 @@ def _decorate(run: Run, frame: Frame, value: Value, decorator: Value, node: ast.
         if isinstance(value, FunctionV) and "cache" in decorator.path:
             value.kept = True
         return value
-    if isinstance(decorator, (FunctionV, NativeV, ClassV)) or attributes.callable_instance(decorator):
-        from gradguard.engine.python.calls import call_value
-
+    if isinstance(decorator, (FunctionV, NativeV, ClassV)) or classes.callable_instance(decorator):
         call = Call([value], {}, run.place(frame, node), [node], {})
-        wrapped = call_value(run, frame, decorator, call, node)
+        wrapped = run.python.call(run, frame, decorator, call, node)
         return (
             wrapped
-            if isinstance(wrapped, (FunctionV, NativeV)) or attributes.callable_instance(wrapped)
+            if isinstance(wrapped, (FunctionV, NativeV)) or classes.callable_instance(wrapped)
             else value
         )
     if isinstance(node, ast.Attribute) and node.attr in ("setter", "deleter", "getter"):
@@ -99,15 +107,13 @@ def _frozen(decorator: ast.expr) -> bool:
 
 def class_(run: Run, frame: Frame, node: ast.ClassDef) -> Value:
     """The value of a `class` statement."""
-    from gradguard.engine.python.expressions import evaluate
-    from gradguard.engine.python.statements import execute_block, execute_pieces
 
-    bases = [evaluate(run, frame, base) for base in node.bases]
+    bases = [run.python.evaluate(run, frame, base) for base in node.bases]
     made = ClassV(node.name, bases, {}, node, frame.namespace)
     body = Frame(
         frame.namespace, made.attributes, parent=frame if frame.function is not None else None, owner=None
     )
-    execute = execute_block if run.functions else execute_pieces
+    execute = run.python.execute if run.functions else run.python.execute_pieces
     run.suspended.append(body)
     try:
         for _ in execute(run, body, node.body):
@@ -131,7 +137,9 @@ def class_(run: Run, frame: Frame, node: ast.ClassDef) -> Value:
             )
     for decorator in node.decorator_list:
         path = getattr(
-            evaluate(run, frame, decorator.func if isinstance(decorator, ast.Call) else decorator), "path", ""
+            run.python.evaluate(run, frame, decorator.func if isinstance(decorator, ast.Call) else decorator),
+            "path",
+            "",
         )
         if path.endswith(("dataclasses.dataclass", "attr.s", "attrs.define", "attrs.frozen", "dataclass")):
             made.dataclass = True

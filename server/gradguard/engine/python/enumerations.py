@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gradguard.engine.domain.classes import linear
 from gradguard.engine.domain.values import ClassV, External, FunctionV, Instance, Value
-from gradguard.engine.python.attributes import linear
 
 _ENUMS = frozenset({"enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.Flag", "enum.IntFlag"})
 _PLAIN = frozenset({"enum.IntEnum", "enum.StrEnum", "enum.IntFlag", "builtins.str", "builtins.int"})

@@ -7,27 +7,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 
-from gradguard.engine.autograd import machine
-from gradguard.engine.dispatch.binding import Call
+from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.conditions import asks, key_of, known_truth
 from gradguard.engine.domain.events import GradientAlias
-from gradguard.engine.domain.frame import Frame, Guard
 from gradguard.engine.domain.keys import Key
+from gradguard.engine.domain.loops import Guard
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
     BuiltinMethod,
     DictV,
-    FunctionV,
+    Frame,
     ListV,
     Sym,
     TupleV,
     Value,
-    tensors_in,
 )
-from gradguard.engine.observe import holders, lifetime, reads
+from gradguard.engine.observe import holders, reads
 from gradguard.engine.python import attributes, comprehensions, imports, literals, operators, subscripts
 from gradguard.engine.python.calls import call_value
+from gradguard.engine.python.functions import make_function
 from gradguard.engine.python.iteration import iterate
-from gradguard.engine.python.truth import asks, key_of, known_truth, truth
+from gradguard.engine.python.names import assign_name
+from gradguard.engine.python.truth import truth
 from gradguard.engine.state import bounds
 from gradguard.engine.state.path import BudgetExceeded
 from gradguard.engine.state.run import Run
@@ -59,47 +60,6 @@ def lookup(run: Run, frame: Frame, name: str) -> Value:
     if name in variables:
         return imports.known(run, variables, name)
     return imports.starred(run, frame.namespace, name)
-
-
-def assign_name(run: Run, frame: Frame, name: str, value: Value, node: ast.AST) -> None:
-    """Bind a name; tensors remember where they were last bound, for messages."""
-    home = frame.outer_names.get(name, frame)
-    if isinstance(value, Tensor) and home.variables.get(name) is value:
-        # `h -= 1` on a tensor gives the name the same tensor again: nothing new is bound.
-        return
-    old = home.variables.get(name)
-    home.variables[name] = value
-    if run.loops and old is not None:
-        lifetime.replaced(run, frame, old, value)
-    if isinstance(value, Tensor):
-        machine.bound(run, value, run.place(frame, run.statement or node), name)
-        if value.grad_owner is not None:
-            run.named_grads[value.number] = run.place(frame, run.statement or node)
-    elif isinstance(value, Sym):
-        if "__reading__" in value.facts:
-            reads.named(value.facts["__reading__"])
-        if not value.text:
-            value.text = name
-        if value.tensor is not None:
-            machine.bound(run, value.tensor, run.place(frame, run.statement or node), name)
-    if run.loops and isinstance(value, (ListV, TupleV, DictV)):
-        run.weigh((value, old))
-        before = {t.number for t in tensors_in(old)} if type(old) is type(value) else None
-        inside = tensors_in(value)
-        # `losses = losses + [loss]`: what the statement adds is stored by it, wherever it was before.
-        grown = before is not None and old is not value and before <= {t.number for t in inside}
-        for tensor in inside:
-            added = tensor.stored_at is None or (grown and before and tensor.number not in before)
-            if added and tensor.node is not None:
-                place = run.place(frame, run.statement or node)
-                machine.stored(run, tensor, place, name, inside=True)
-    if isinstance(value, TupleV):
-        for item in value.items:
-            if isinstance(item, Tensor) and item.bound_at is None:
-                machine.bound(run, item, run.place(frame, run.statement or node), name)
-            elif isinstance(item, Tensor) and run.loops:
-                # What a loop carries over is carried by this name, whatever a function called its parts.
-                machine.bind_again(run, item, run.place(frame, run.statement or node), name)
 
 
 def _constant(run: Run, frame: Frame, node: ast.Constant) -> Value:
@@ -286,21 +246,6 @@ def _dict(run: Run, frame: Frame, node: ast.Dict) -> Value:
 
 def _lambda(run: Run, frame: Frame, node: ast.Lambda) -> Value:
     return make_function(run, frame, node, "<lambda>")
-
-
-def make_function(
-    run: Run, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, name: str
-) -> FunctionV:
-    """A function value with its defaults evaluated now."""
-    made = FunctionV(node, name, frame if frame.function is not None else None, frame.namespace)
-    arguments = node.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    for arg, default in zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults):
-        made.defaults[arg.arg] = evaluate(run, frame, default)
-    for arg, kw_default in zip(arguments.kwonlyargs, arguments.kw_defaults):
-        if kw_default is not None:
-            made.defaults[arg.arg] = evaluate(run, frame, kw_default)
-    return made
 
 
 def _call(run: Run, frame: Frame, node: ast.Call) -> Value:

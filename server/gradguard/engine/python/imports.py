@@ -15,12 +15,22 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from gradguard.engine.domain.frame import Frame, Namespace
-from gradguard.engine.domain.values import External, ImportV, LazyV, ModuleV, TorchName, Value
-from gradguard.engine.python import lazy
+from gradguard.engine.domain.values import (
+    External,
+    Frame,
+    ImportV,
+    LazyV,
+    ModuleV,
+    Namespace,
+    TorchName,
+    Value,
+)
+from gradguard.engine.python import lazy, recovery
+from gradguard.engine.python.names import assign_name
 from gradguard.engine.state import faults
+from gradguard.engine.state.notes import Modes
 from gradguard.engine.state.path import BudgetExceeded, PathEnd, PyRaise
-from gradguard.engine.state.run import Modes, Run
+from gradguard.engine.state.run import Run
 
 _CALLS_TORCH = re.compile(r"^(?:torch\.[\w.]+|set_grad_enabled|inference_mode)\(", re.MULTILINE)
 
@@ -49,7 +59,6 @@ MAX_STARS = 32
 
 def import_names(run: Run, frame: Frame, node: ast.Import) -> None:
     """`import a.b as c`."""
-    from gradguard.engine.python.expressions import assign_name
 
     for alias in node.names:
         full = alias.name
@@ -63,7 +72,6 @@ def import_names(run: Run, frame: Frame, node: ast.Import) -> None:
 
 def import_from(run: Run, frame: Frame, node: ast.ImportFrom) -> None:
     """`from a import b as c`."""
-    from gradguard.engine.python.expressions import assign_name
 
     home = _module(run, node.module or "", node.level, frame)
     at_top = frame.variables is frame.namespace.variables
@@ -164,7 +172,7 @@ def _made(run: Run, waiting: LazyV) -> dict[str, Value]:
     return waiting.made or {}
 
 
-_PARTLY = faults.PARTLY + ": {}"
+_PARTLY = recovery.PARTLY + ": {}"
 _TOO_DEEP = _PARTLY.format(faults.NESTED)
 
 
@@ -311,12 +319,11 @@ def _aside(run: Run, namespace: Namespace, body: Callable[[], None]) -> None:
 
 
 def _execute(run: Run, namespace: Namespace, statements: list[ast.stmt]) -> None:
-    from gradguard.engine.python.statements import execute_pieces
 
     saved = run.statement
     run.frames.append(Frame(namespace, namespace.variables))
     try:
-        for _ in execute_pieces(run, run.frames[-1], statements):
+        for _ in run.python.execute_pieces(run, run.frames[-1], statements):
             pass
     finally:
         run.frames.pop()

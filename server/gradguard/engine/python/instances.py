@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradguard.engine.domain.classes import is_subclass, linear
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
     ArrayV,
@@ -15,7 +16,6 @@ from gradguard.engine.domain.values import (
     Value,
     inside,
 )
-from gradguard.engine.python.attributes import is_subclass, linear
 
 
 def instance_of(value: Value, cls: Value) -> bool | None:

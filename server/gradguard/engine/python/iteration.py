@@ -7,14 +7,15 @@ from collections.abc import Iterator
 
 from gradguard.engine.autograd import machine
 from gradguard.engine.dispatch import torchcalls
-from gradguard.engine.dispatch.binding import Call
-from gradguard.engine.domain.frame import Frame
+from gradguard.engine.domain import classes
+from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.keys import HOST, Key
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
     ArrayV,
     ClassV,
     DictV,
+    Frame,
     Instance,
     IteratorV,
     ListV,
@@ -24,8 +25,8 @@ from gradguard.engine.domain.values import (
     Value,
     tensors_in,
 )
-from gradguard.engine.python import attributes, enumerations, subscripts
-from gradguard.engine.state.coerce import are_sizes, on_host
+from gradguard.engine.python import enumerations
+from gradguard.engine.state.coerce import on_host
 from gradguard.engine.state.run import Run
 
 UNKNOWN_ITEMS = 2
@@ -110,19 +111,18 @@ def _tensor(run: Run, frame: Frame, value: Tensor, node: ast.AST) -> IteratorV:
 
 
 def _instance(run: Run, frame: Frame, value: Instance, node: ast.AST) -> IteratorV:
-    from gradguard.engine.python.calls import call_value
 
-    method = attributes.class_lookup(value.cls, "__iter__")
+    method = classes.class_lookup(value.cls, "__iter__")
     if method is not None:
-        bound = attributes.bind(run, value, method)
-        made = call_value(run, frame, bound, Call([], {}, run.place(frame, node), [], {}), node)
+        bound = classes.bind(value, method)
+        made = run.python.call(run, frame, bound, Call([], {}, run.place(frame, node), [], {}), node)
         if made is not value:
             return iterate(run, frame, made, node)
-        following = attributes.class_lookup(value.cls, "__next__")
+        following = classes.class_lookup(value.cls, "__next__")
         if following is not None:
-            step = attributes.bind(run, value, following)
+            step = classes.bind(value, following)
             items = (
-                call_value(run, frame, step, Call([], {}, run.place(frame, node), [], {}), node)
+                run.python.call(run, frame, step, Call([], {}, run.place(frame, node), [], {}), node)
                 for _ in range(UNKNOWN_ITEMS)
             )
             return IteratorV(items, exact=False)
@@ -134,11 +134,11 @@ def _instance(run: Run, frame: Frame, value: Instance, node: ast.AST) -> Iterato
         return IteratorV(_live(children), exact=not children.open, length=length)
     if isinstance(children, DictV):
         return IteratorV(iter([key for key, _ in children.items.values()]), exact=not children.open)
-    getter = attributes.class_lookup(value.cls, "__getitem__")
+    getter = classes.class_lookup(value.cls, "__getitem__")
     if getter is not None:
-        bound = attributes.bind(run, value, getter)
+        bound = classes.bind(value, getter)
         items = (
-            call_value(run, frame, bound, Call([index], {}, run.place(frame, node), [None], {}), node)
+            run.python.call(run, frame, bound, Call([index], {}, run.place(frame, node), [None], {}), node)
             for index in range(UNKNOWN_ITEMS)
         )
         return IteratorV(items, exact=False)
@@ -178,80 +178,6 @@ def _batch(run: Run, frame: Frame, like: TupleV, node: ast.AST) -> ListV:
             made.dtype = tensor.dtype
         items.append(made)
     return ListV(items)
-
-
-def unpack_into(run: Run, frame: Frame, target: ast.expr, value: Value) -> None:
-    """Assign to any target."""
-    from gradguard.engine.python.expressions import assign_name, evaluate
-
-    kind = type(target)
-    if kind is ast.Name:
-        assign_name(run, frame, target.id, value, target)  # type: ignore[attr-defined]
-    elif isinstance(target, (ast.Tuple, ast.List)):
-        for part, item in zip(target.elts, unpack(run, frame, value, target.elts, target), strict=False):
-            unpack_into(run, frame, part, item)
-    elif isinstance(target, ast.Attribute):
-        owner = evaluate(run, frame, target.value)
-        attributes.put(run, frame, owner, target.attr, value, target)
-    elif isinstance(target, ast.Subscript):
-        owner = evaluate(run, frame, target.value)
-        index = evaluate(run, frame, target.slice)
-        subscripts.put(run, frame, owner, index, value, target)
-    elif isinstance(target, ast.Starred):
-        unpack_into(run, frame, target.value, value)
-
-
-def unpack(run: Run, frame: Frame, value: Value, targets: list[ast.expr], node: ast.AST) -> list[Value]:
-    """As many values as there are targets."""
-    if isinstance(value, Sym) and value.tensor is None:
-        return [
-            _part(run, value, index, isinstance(target, ast.Starred)) for index, target in enumerate(targets)
-        ]
-    if isinstance(value, Sym):
-        value = value.tensor
-    starred = next((i for i, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
-    if isinstance(value, Tensor):
-        place = run.place(frame, node)
-        call = Call([value], {}, place, [node], {})
-        made = torchcalls.call_op(run, frame, "Tensor.unbind", call, node)
-        items = list(made.items) if isinstance(made, TupleV) else []
-        while len(items) < len(targets):
-            items.append(machine.make_view(run, value, "unbind", place, multi=True))
-    else:
-        source = iterate(run, frame, value, node)
-        items = []
-        mark = run.pend(items)
-        for item in source.source:
-            items.append(item)
-            if len(items) > MAX_RANGE or (
-                starred is None and not source.exact and len(items) >= len(targets)
-            ):
-                break
-        del run.pending[mark:]
-        while len(items) < len(targets) - (starred is not None):
-            items.append(_more(run, value, items, node, frame))
-    if starred is None:
-        return items
-    after = len(targets) - starred - 1
-    middle = items[starred : len(items) - after]
-    return [*items[:starred], ListV(middle), *items[len(items) - after :]]
-
-
-def _more(run: Run, value: Value, items: list[Value], node: ast.AST, frame: Frame) -> Value:
-    """One more item of a tuple of unknown length, like the last known one."""
-    last = items[-1] if items else None
-    if isinstance(last, Tensor) and last.base is not None:
-        return machine.make_view(run, last.base, last.view_op, run.place(frame, node), multi=last.multi)
-    return run.fresh(data=isinstance(value, Sym) and value.data)
-
-
-def _part(run: Run, value: Sym, index: int, starred: bool) -> Value:
-    key = f"[{index}]"
-    if key not in value.facts:
-        kind = "int" if are_sizes(value) else "any"
-        part = Sym(Key(value.key, index), kind, data=value.data, text=value.text)
-        value.facts[key] = ListV(open=True) if starred else part
-    return value.facts[key]
 
 
 def tensors_of(value: Value) -> list[Tensor]:

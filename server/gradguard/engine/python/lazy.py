@@ -21,14 +21,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gradguard.engine.domain.frame import Globals, Namespace
 from gradguard.engine.domain.values import (
     ClassV,
     External,
     FunctionV,
+    Globals,
     ImportV,
     LazyV,
     ModuleV,
+    Namespace,
     TorchName,
     Value,
 )

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.engine.domain.frame import Frame
-from gradguard.engine.domain.values import DictV, Instance, ListV, Sym, TupleV, Value, token
+from gradguard.engine.domain.conditions import key_of
+from gradguard.engine.domain.values import DictV, Frame, Instance, ListV, Sym, TupleV, Value, token
 from gradguard.engine.python.instances import instance_of
-from gradguard.engine.python.truth import key_of
+from gradguard.engine.python.names import assign_name
 from gradguard.engine.state.run import Run
 
 
 def matches(run: Run, frame: Frame, subject: Value, pattern: ast.pattern) -> bool:
     """Whether the pattern takes the subject on this path; names it captures are bound."""
-    from gradguard.engine.python.expressions import assign_name, evaluate
 
     if isinstance(pattern, ast.MatchAs):
         if pattern.pattern is not None and not matches(run, frame, subject, pattern.pattern):
@@ -24,7 +23,11 @@ def matches(run: Run, frame: Frame, subject: Value, pattern: ast.pattern) -> boo
     if isinstance(pattern, ast.MatchOr):
         return any(matches(run, frame, subject, part) for part in pattern.patterns)
     if isinstance(pattern, (ast.MatchValue, ast.MatchSingleton)):
-        wanted = evaluate(run, frame, pattern.value) if isinstance(pattern, ast.MatchValue) else pattern.value
+        wanted = (
+            run.python.evaluate(run, frame, pattern.value)
+            if isinstance(pattern, ast.MatchValue)
+            else pattern.value
+        )
         return _equal(run, subject, wanted)
     if isinstance(pattern, ast.MatchSequence):
         return _sequence(run, frame, subject, pattern)
@@ -69,10 +72,9 @@ def _sequence(run: Run, frame: Frame, subject: Value, pattern: ast.MatchSequence
 
 
 def _mapping(run: Run, frame: Frame, subject: Value, pattern: ast.MatchMapping) -> bool:
-    from gradguard.engine.python.expressions import evaluate
 
     for key, part in zip(pattern.keys, pattern.patterns, strict=True):
-        wanted = evaluate(run, frame, key)
+        wanted = run.python.evaluate(run, frame, key)
         if isinstance(subject, DictV):
             held = subject.items.get(token(wanted))
             if held is None and not subject.open:
@@ -88,9 +90,8 @@ def _mapping(run: Run, frame: Frame, subject: Value, pattern: ast.MatchMapping) 
 
 
 def _class(run: Run, frame: Frame, subject: Value, pattern: ast.MatchClass) -> bool:
-    from gradguard.engine.python.expressions import evaluate
 
-    cls = evaluate(run, frame, pattern.cls)
+    cls = run.python.evaluate(run, frame, pattern.cls)
     is_one = instance_of(subject, cls)
     if is_one is None:
         is_one = run.oracle.decide(("isinstance", key_of(subject), key_of(cls)), at=pattern)

@@ -8,14 +8,17 @@ from collections.abc import Callable, Hashable
 
 from gradguard.engine.autograd import machine
 from gradguard.engine.dispatch import graphless, torchcalls
-from gradguard.engine.dispatch.binding import Call
-from gradguard.engine.domain.frame import Frame
+from gradguard.engine.domain import spelling
+from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.conditions import ASKED, TRAINS, key_of, known_truth
 from gradguard.engine.domain.keys import Key, root
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
+    MISSING,
     ArrayV,
     DictV,
     External,
+    Frame,
     Instance,
     ListV,
     Sym,
@@ -26,10 +29,10 @@ from gradguard.engine.domain.values import (
     token,
 )
 from gradguard.engine.domain.versions import VersionV
-from gradguard.engine.observe import counting, graphs, holders
+from gradguard.engine.observe import counting, graphs, holders, reads
 from gradguard.engine.python.enumerations import compared, is_member
 from gradguard.engine.python.special import call_special
-from gradguard.engine.python.truth import ASKED, TRAINS, key_of, known_truth, truth
+from gradguard.engine.python.truth import truth
 from gradguard.engine.state import bounds
 from gradguard.engine.state.coerce import as_tensor, is_number, on_host
 from gradguard.engine.state.run import Run
@@ -145,7 +148,6 @@ def _kind(value: Value) -> str:
 
 
 def _percent(run: Run, frame: Frame, left: str, right: Value, node: ast.AST) -> Value:
-    from gradguard.engine.observe import reads
 
     holders.shown(run, (right,))
     for tensor in tensors_in(right):
@@ -216,14 +218,14 @@ def _tensor_binary(
         call = Call([left, right], {}, place, list(exprs), {})
         for spelled in (f"Tensor.__{name}__", f"operator.{name}", f"Tensor.{_METHOD.get(name, name)}"):
             result = torchcalls.call_op(run, frame, spelled, call, node)
-            if result is not torchcalls.MISSING:
+            if result is not MISSING:
                 return result
         return torchcalls.unknown_op(run, call, name)
     call = Call([right, left], {}, place, [exprs[1], exprs[0]], {})
     result = torchcalls.call_op(run, frame, f"Tensor.__r{name}__", call, node)
-    if result is torchcalls.MISSING and name in ("add", "mul"):
+    if result is MISSING and name in ("add", "mul"):
         result = torchcalls.call_op(run, frame, f"Tensor.{name}", call, node)
-    return torchcalls.unknown_op(run, call, name) if result is torchcalls.MISSING else result
+    return torchcalls.unknown_op(run, call, name) if result is MISSING else result
 
 
 _METHOD = {"truediv": "div", "mod": "remainder", "floordiv": "floor_divide", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift"}  # fmt: skip
@@ -258,7 +260,7 @@ def unary(run: Run, frame: Frame, op: type[ast.unaryop], value: Value, node: ast
             f"Tensor.{'bitwise_not' if name == 'invert' else 'positive' if name == 'pos' else name}",
         ):
             result = torchcalls.call_op(run, frame, spelled, call, node)
-            if result is not torchcalls.MISSING:
+            if result is not MISSING:
                 return result
         return torchcalls.unknown_op(run, call, name)
     if is_number(value):
@@ -291,7 +293,7 @@ def compare(
             left, right = right, left
         call = Call([left, right], {}, run.place(frame, node), [node.left, node.comparators[0]], {})
         result = torchcalls.call_op(run, frame, f"Tensor.{_COMPARE[op]}", call, node)
-        return torchcalls.unknown_op(run, call, _COMPARE[op]) if result is torchcalls.MISSING else result
+        return torchcalls.unknown_op(run, call, _COMPARE[op]) if result is MISSING else result
     if _is_plain(left) and _is_plain(right):
         try:
             return _PYTHON_COMPARE[op](left, right)
@@ -385,8 +387,6 @@ def _contains(
     if own is not NotImplemented:
         known = known_truth(own)
     elif isinstance(left, Tensor):
-        from gradguard.engine.observe import reads
-
         reads.host_read(run, frame, node, "bool", left, implicit=True)
     elif (
         isinstance(right, (ListV, TupleV))
@@ -424,7 +424,7 @@ def augmented(
             return _tensor_binary(run, frame, op, left, right, node, (node.target, node.value)), False
         for spelled in (f"Tensor.__i{name}__", f"Tensor.{_METHOD.get(name, name)}_"):
             result = torchcalls.call_op(run, frame, spelled, call, node, name=SYMBOLS[op], kind="augmented")
-            if result is not torchcalls.MISSING:
+            if result is not MISSING:
                 return left, True
         return torchcalls.unknown_op(run, call, name), False
     own = call_special(run, frame, left, f"__i{_DUNDER[op]}__", [right], node)
@@ -434,7 +434,7 @@ def augmented(
         if isinstance(right, (ListV, TupleV)):
             run.weigh((right,))
             for tensor in tensors_in(right):
-                machine.stored(run, tensor, run.place(frame, node), machine.source_text(node.target))
+                machine.stored(run, tensor, run.place(frame, node), spelling.source_text(node.target))
             left.items.extend(right.items)
             left.open = bounds.cut(run, left.items) or left.open or right.open
             counting.grown(run, left)

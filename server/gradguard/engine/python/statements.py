@@ -8,34 +8,26 @@ block is None when it ran through, or the signal that ended it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 
-from gradguard.engine.domain.frame import Frame, Loop
+from gradguard.engine.domain.conditions import known_truth
+from gradguard.engine.domain.loops import Loop
 from gradguard.engine.domain.tensors import Tensor
-from gradguard.engine.domain.values import IteratorV, Sym, Value
+from gradguard.engine.domain.values import Frame, IteratorV, Sym, Value
 from gradguard.engine.observe import counting, lifetime
-from gradguard.engine.python import attributes, definitions, imports, operators, subscripts
+from gradguard.engine.python import attributes, definitions, imports, operators, recovery, subscripts
+from gradguard.engine.python.assignment import unpack_into
 from gradguard.engine.python.contexts import enter, leave, swallows
-from gradguard.engine.python.expressions import assign_name, evaluate, guarded, periodic
-from gradguard.engine.python.iteration import iterate, unpack_into
+from gradguard.engine.python.expressions import evaluate, guarded, lookup, periodic
+from gradguard.engine.python.iteration import iterate
 from gradguard.engine.python.matching import matches
-from gradguard.engine.python.truth import known_truth, truth
+from gradguard.engine.python.names import assign_name
+from gradguard.engine.python.signals import BREAK, CONTINUE, RETURN, Steps
+from gradguard.engine.python.truth import truth
 from gradguard.engine.state import faults
 from gradguard.engine.state.path import BudgetExceeded, PathEnd, PyRaise
 from gradguard.engine.state.run import Run
 
-
-@dataclass(slots=True, frozen=True)
-class RETURN:
-    """The block returned from its function."""
-
-    value: Value
-
-
-BREAK = "break"
-CONTINUE = "continue"
-Steps = Generator[Value, Value, Value]
 MAX_WHILE = 2
 MAX_EXACT = 16
 """Iterations of a loop of known length that are all run; a longer one runs twice."""
@@ -66,7 +58,7 @@ def execute_pieces(run: Run, frame: Frame, body: list[ast.stmt]) -> Steps:
         except (PyRaise, PathEnd, BudgetExceeded):
             raise
         except Exception as error:
-            faults.statement(run, frame, statement, error, where)
+            recovery.statement(run, frame, statement, error, where)
         else:
             if signal is not None:
                 return signal
@@ -134,8 +126,6 @@ def _annassign(run: Run, frame: Frame, node: ast.AnnAssign) -> None:
 def _augassign(run: Run, frame: Frame, node: ast.AugAssign) -> None:
     target = node.target
     if isinstance(target, ast.Name):
-        from gradguard.engine.python.expressions import lookup
-
         left = lookup(run, frame, target.id)
         if run.trace is not None and isinstance(left, Tensor):
             run.trace.read(target, left)

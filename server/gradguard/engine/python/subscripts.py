@@ -9,15 +9,16 @@ from itertools import islice
 from gradguard.engine.autograd import layout, machine
 from gradguard.engine.autograd.overlap import Operands
 from gradguard.engine.autograd.sizes import known
-from gradguard.engine.autograd.strides import Shape
 from gradguard.engine.dispatch import graphless, torchcalls
-from gradguard.engine.dispatch.binding import Call
-from gradguard.engine.domain.frame import Frame
+from gradguard.engine.domain import spelling
+from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.keys import Key, root
+from gradguard.engine.domain.strides import Shape
 from gradguard.engine.domain.tensors import Place, Tensor, Tri, both
 from gradguard.engine.domain.values import (
     ArrayV,
     DictV,
+    Frame,
     Instance,
     ListV,
     Sym,
@@ -28,6 +29,7 @@ from gradguard.engine.domain.values import (
 )
 from gradguard.engine.observe import counting, holders, lifetime, reads
 from gradguard.engine.python import attributes
+from gradguard.engine.python.iteration import iterate
 from gradguard.engine.python.special import call_special
 from gradguard.engine.state import bounds
 from gradguard.engine.state.coerce import are_sizes, as_tensor
@@ -76,7 +78,7 @@ def get(run: Run, frame: Frame, owner: Value, index: Value, node: ast.Subscript)
                 Key(owner.key, "item", token(index)),
                 "int" if size else "any",
                 data=owner.data,
-                text=machine.source_text(node),
+                text=spelling.source_text(node),
             )
             owner.facts[key] = graphless.mark(item, graphless.known(owner))
         return owner.facts[key]
@@ -147,9 +149,8 @@ def _from_factory(run: Run, frame: Frame, owner: DictV, node: ast.AST) -> Value:
         return 0
     if kind.endswith("state"):
         return DictV(open=False)
-    from gradguard.engine.python.calls import call_value
 
-    return call_value(run, frame, owner.factory, Call([], {}, run.place(frame, node), [], {}), node)
+    return run.python.call(run, frame, owner.factory, Call([], {}, run.place(frame, node), [], {}), node)
 
 
 def _instance_get(run: Run, frame: Frame, owner: Instance, index: Value, node: ast.Subscript) -> Value:
@@ -374,7 +375,6 @@ def _beyond(owner: ListV, index: Value) -> bool:
 
 
 def _slice_put(run: Run, frame: Frame, owner: ListV, index: SliceV, value: Value, node: ast.AST) -> None:
-    from gradguard.engine.python.iteration import iterate
 
     parts = (index.lower, index.upper, index.step)
     source = iterate(run, frame, value, node)
@@ -400,7 +400,7 @@ def _remember(run: Run, value: Value, node: ast.Subscript, place: Place) -> None
     inside = not isinstance(value, (Tensor, Sym))
     run.weigh((value,))
     for tensor in tensors_in(value):
-        machine.stored(run, tensor, place, machine.source_text(node), inside=inside)
+        machine.stored(run, tensor, place, spelling.source_text(node), inside=inside)
 
 
 def tensor_put(

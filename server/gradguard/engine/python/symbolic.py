@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.engine.dispatch.binding import Call
+from gradguard.engine.domain import classes
+from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.keys import SETTING, Key
 from gradguard.engine.domain.values import FunctionV, ListV, Sym, TupleV, Value
-from gradguard.engine.python import attributes
 from gradguard.engine.state.coerce import as_tensor
 from gradguard.engine.state.run import Run
 
@@ -52,7 +52,7 @@ def _argument(run: Run, function: FunctionV, parameter: ast.arg) -> Value:
 def trains(function: FunctionV) -> bool:
     """Whether what a function computes is differentiated by convention: methods of modules, and losses."""
     owner = function.owner
-    if owner is not None and attributes.is_subclass(owner, "torch.nn.Module"):
+    if owner is not None and classes.is_subclass(owner, "torch.nn.Module"):
         return True
     return "loss" in function.name.lower() or "forward" in function.name or function.name == "training_step"
 

@@ -15,12 +15,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, MutableMapping
-from typing import TYPE_CHECKING
 
 from gradguard.engine.domain.values import Value
-
-if TYPE_CHECKING:
-    from gradguard.engine.state.run import Run
+from gradguard.engine.state.run import Run
 
 MAX_BITS = 4096
 """Of an integer; it has far fewer digits than Python refuses to write."""

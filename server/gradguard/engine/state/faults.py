@@ -13,16 +13,12 @@ the next version of a file: what was cut off half way may have left something be
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gradguard.engine.domain.fault import Fault
 from gradguard.engine.state.path import BudgetExceeded, PathEnd, PyRaise
+from gradguard.engine.state.run import Run
 from gradguard.findings import internal_error, traceback_of
-
-if TYPE_CHECKING:
-    from gradguard.engine.domain.frame import Frame
-    from gradguard.engine.domain.values import Value
-    from gradguard.engine.state.run import Run
 
 NESTED = "nested too deeply"
 
@@ -30,27 +26,15 @@ ANYWHERE = MemoryError
 """What may strike at any instruction, also while something is put back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A fault that was met, as it is told."""
-
-    node: ast.AST | None
-    """The piece of the file that it cost; None where that is part of another file."""
-    message: str
-    traceback: str = ""
-    """For the log; empty where the program is nested more deeply than Python can follow, which is no mistake of ours."""
-
-
 def met(error: Exception, node: ast.AST | None, *, what: str = "", stopped: str = "stopped early") -> Fault:
     """The fault that an exception stands for, for the piece that it cost. Raises it where tests want to see it.
 
     what: what was not analysed to the end; stopped: the same where it is nested too deeply.
     """
-    from gradguard.engine.driver import entry
 
     if isinstance(error, RecursionError):
         return Fault(node, f"{stopped}: {NESTED}")
-    if entry.RERAISE:
+    if RERAISE:
         raise error
     return Fault(node, f"{what or 'not analysed'}: {internal_error(error)}", traceback_of(error))
 
@@ -85,43 +69,5 @@ def back(run: Run, where: Around) -> None:
             del held[length:]
 
 
-def statement(run: Run, frame: Frame, node: ast.stmt, error: Exception, where: Around) -> None:
-    """A statement of a top level or class met a fault: tell it, and go on as if nobody knew what it does."""
-    back(run, where)
-    namespace = frame.namespace
-    if namespace.path == run.home:
-        run.faults.append(met(error, node))
-        run.unsure = True
-    else:
-        namespace.fault = namespace.fault or met(error, None, what=PARTLY, stopped=PARTLY)
-    _forget(run, frame, node)
-
-
-PARTLY = "imported modules are read in part"
-
-
-def _forget(run: Run, frame: Frame, node: ast.stmt) -> None:
-    """Make unknown what a statement was to bind, and what it names that it may have changed."""
-    from gradguard.engine.domain.values import LazyV
-    from gradguard.engine.python import lazy
-
-    bound = lazy.bound(node)
-    for name in sorted(bound):
-        if not _defined_in(node, dict.get(frame.variables, name)):
-            frame.variables[name] = run.fresh(text=name)
-    stay = (*lazy.UNCHANGING, LazyV, bool, int, float, str, type(None))
-    for name in sorted(lazy.named(node) - bound):
-        for variables in (frame.variables, frame.namespace.variables):
-            if not isinstance(dict.get(variables, name), stay):
-                variables[name] = run.fresh(text=name)
-
-
-def _defined_in(node: ast.stmt, value: Value) -> bool:
-    """Whether a value is a function or class that the statement had defined by then."""
-    from gradguard.engine.domain.values import ClassV, FunctionV
-
-    if node.__class__ in (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef):
-        return False
-    if not isinstance(value, (FunctionV, ClassV)) or value.node is None:
-        return False
-    return node.lineno <= value.node.lineno <= (node.end_lineno or node.lineno)
+RERAISE = False
+"""Set by tests and tools that want an engine fault to surface."""

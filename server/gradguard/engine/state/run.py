@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Generator, Hashable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from gradguard.engine.domain.events import Event, GraphKept, HostRead
-from gradguard.engine.domain.frame import Frame, Guard, Loop, Namespace
-from gradguard.engine.domain.tensors import Cut, Memory, Node, Place, Tensor, Tri, Version, Write
-from gradguard.engine.domain.values import CONTAINERS, ClassV, Sym, extent
+from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.events import Event
+from gradguard.engine.domain.facts import Notes
+from gradguard.engine.domain.fault import Fault
+from gradguard.engine.domain.loops import Guard, Loop
+from gradguard.engine.domain.sharing import Sharing
+from gradguard.engine.domain.tensors import Cut, Memory, Node, Place, Tensor, Version
+from gradguard.engine.domain.values import (
+    CONTAINERS,
+    ArrayV,
+    ClassV,
+    External,
+    Frame,
+    FunctionV,
+    Instance,
+    LazyV,
+    Namespace,
+    Sym,
+    Value,
+    extent,
+)
+from gradguard.engine.state.notes import Kept, Modes, ModuleCall, Read, Rewritten
 from gradguard.engine.state.path import FREE_WORK, WORK_A_STEP, BudgetExceeded, Oracle
 from gradguard.ops.table import Table
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
-
-    from gradguard.engine.domain.facts import Notes
-    from gradguard.engine.domain.values import FunctionV, Instance, LazyV, Value
-    from gradguard.engine.observe.holders import Sharing
-    from gradguard.engine.state.faults import Fault
-    from gradguard.source.text import Source
+from gradguard.source.text import Source
 
 MOST_ASIDE, MIN_ASIDE = 10**14, 1000
 """Numbers put aside for an import: by the file itself, and at least; a module's imports share its own."""
@@ -42,84 +53,6 @@ class Files(Protocol):
 
 
 @dataclass(slots=True)
-class Modes:
-    """Grad mode and its neighbours; saved and restored by `with` and decorators."""
-
-    grad: Tri = True
-    inference: bool = False
-    autocast: bool = False
-    why_off: Place | None = None
-    """Where grad mode was switched off."""
-    saved_hooks: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class Kept:
-    """A value that holds the graph of an earlier iteration when an iteration ends."""
-
-    group: list[Tensor]
-    """The value, or all values that the statement put away."""
-    order: int
-    event: GraphKept
-    old: list[Node]
-    trains: bool
-    """The loop trains or evaluates: what leaves it is not differentiated later."""
-
-
-@dataclass(slots=True, eq=False)
-class Read:
-    """A read of the host, and what became of the number."""
-
-    event: HostRead
-    loop: Loop | None
-    node: Node | None
-    """What made the tensor."""
-    order: int
-    guards: int
-    """Number of guards in force."""
-    named: bool = False
-    """The number got a name."""
-    uses: int = 0
-    guarded: int = 0
-    """Uses of that name under a guard that the read itself is not under."""
-
-    @property
-    def verdict(self) -> HostRead:
-        """The event, at the end of the path."""
-        waits = self.node is not None and self.node.walks > self.order
-        used = "guarded" if self.named and self.uses and self.uses == self.guarded else ""
-        return replace(self.event, before_backward=waits, used=used) if waits or used else self.event
-
-
-@dataclass(slots=True, eq=False)
-class ModuleCall:
-    """One call of a module from outside any module."""
-
-    place: Place
-    module: Instance
-    first: int
-    last: int
-    """Nodes recorded by it, as a range of `Run.nodes`."""
-    training: Value
-    fed: Tri
-    """Whether an input requires grad."""
-    loops: tuple[Loop, ...]
-    """The loops around it, without those of generators that wait for their next turn."""
-    text: str
-
-
-@dataclass(slots=True, eq=False)
-class Rewritten:
-    """A module call that wrote one of its inputs in place."""
-
-    call: Place
-    write: Write
-    text: str
-    depth: int
-    version: int
-
-
-@dataclass(slots=True)
 class Left:
     """What the making of an object leaves in the machine besides the object."""
 
@@ -134,6 +67,83 @@ class Left:
     ops: int
 
 
+Steps = Generator["Value", "Value", "Value"]
+"""Statements that run: they yield what an interpreted generator yields, and return the signal that ended them, or None."""
+
+
+class Interpreter(Protocol):
+    """What runs Python: statements, expressions and calls need one another, and models of torch need all three."""
+
+    def evaluate(self, run: Run, frame: Frame, node: ast.expr) -> Value:
+        """Value of an expression."""
+
+    def execute(self, run: Run, frame: Frame, body: list[ast.stmt]) -> Steps:
+        """Run statements in order until one of them leaves the block."""
+
+    def execute_pieces(self, run: Run, frame: Frame, body: list[ast.stmt]) -> Steps:
+        """The same for a top level, or a class in one: a fault in a statement costs what it gives."""
+
+    def call(self, run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST) -> Value:
+        """Call any value."""
+
+
+class Models(Protocol):
+    """What knows the objects of torch and of other libraries; Python is run without knowing any of them."""
+
+    def torch(self, run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
+        """Call a name of torch."""
+
+    def external(self, run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
+        """Call a name of another library, or a builtin."""
+
+    def method(self, run: Run, frame: Frame, receiver: Value, name: str, call: Call, node: ast.AST) -> Value:
+        """Call a method of an object whose class is not of the workspace."""
+
+    def call_instance(self, run: Run, frame: Frame, callee: Instance, call: Call, node: ast.AST) -> Value:
+        """Call an object."""
+
+    def call_unknown(self, run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST) -> Value:
+        """Call a value of unknown kind."""
+
+    def init_base(self, run: Run, frame: Frame, made: Instance, call: Call, node: ast.AST) -> None:
+        """`__init__` that a workspace class inherits from torch."""
+
+    def external_attribute(self, run: Run, owner: External, name: str) -> Value:
+        """`np.pi`, `os.path`."""
+
+    def instance_attribute(self, run: Run, owner: Instance, name: str) -> Value:
+        """Attribute that a library's base class gives an object, or MISSING."""
+
+    def array_attribute(self, run: Run, owner: ArrayV, name: str) -> Value:
+        """Attribute of a NumPy array."""
+
+    def tensor_attribute(
+        self, run: Run, frame: Frame, owner: Tensor, name: str, node: ast.Attribute
+    ) -> Value:
+        """`x.grad`, `x.T`, `x.shape`."""
+
+    def set_tensor_attribute(
+        self,
+        run: Run,
+        frame: Frame,
+        owner: Tensor,
+        name: str,
+        value: Value,
+        node: ast.AST,
+        *,
+        augmented: bool = False,
+    ) -> None:
+        """`x.grad = value`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The two that a run works with."""
+
+    python: Interpreter
+    models: Models
+
+
 class Run:
     """The machine's state. Nothing outlives it but events."""
 
@@ -143,6 +153,7 @@ class Run:
         oracle: Oracle,
         budget: list[int],
         files: Files,
+        ports: Ports,
         numbers_from: int = 0,
         home: str = "",
         import_budget: list[int] | None = None,
@@ -153,6 +164,8 @@ class Run:
         self.oracle = oracle
         self.budget = budget
         self.files = files
+        self.python = ports.python
+        self.models = ports.models
         self.home = home
         """Path of the file whose entry runs."""
         self.modes = Modes()

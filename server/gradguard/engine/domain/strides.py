@@ -132,3 +132,15 @@ def broadcast(*shapes: Shape) -> Shape | None:
             return None
         result.append(sizes.pop() if sizes else 1)
     return tuple(reversed(result))
+
+
+def product(sizes: tuple[object, ...] | None) -> int | None:
+    """Number of elements, None when a size is unknown."""
+    if sizes is None:
+        return None
+    total = 1
+    for size in sizes:
+        if not isinstance(size, int):
+            return None
+        total *= size
+    return total

@@ -1,0 +1,53 @@
+"""What is known of a condition, and the structural key by which it is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from gradguard.engine.domain.tensors import Tensor
+from gradguard.engine.domain.values import ArrayV, DictV, External, ListV, Sym, TupleV, Value, of_tuple
+
+ASKED = "__asked__"
+"""Fact of a condition: the tensor whose value it is."""
+
+
+TRAINS = "__trains__"
+"""Fact of a condition: the tensor, or the unknown value, that asks a gradient only where it holds, as `x.requires_grad`, `x.is_floating_point()`."""
+
+
+def asks(value: Value) -> bool:
+    """Whether a condition is the value of a tensor, which this path has chosen."""
+    return isinstance(value, Tensor) or (isinstance(value, Sym) and ASKED in value.facts)
+
+
+def key_of(value: Value) -> Hashable:
+    """A key that is equal for values known to be equal."""
+    if isinstance(value, Sym):
+        return value.key
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+        return (type(value).__name__, value)
+    if isinstance(value, Tensor):
+        return ("t", value.number, value.counter.value)
+    if isinstance(value, TupleV):
+        return of_tuple(value, key_of)
+    return ("id", id(value))
+
+
+def known_truth(value: Value) -> bool | None:
+    """Truth without asking anybody; None when it depends."""
+    if isinstance(value, External) and value.path in (
+        "typing.TYPE_CHECKING",
+        "typing_extensions.TYPE_CHECKING",
+    ):
+        return False
+    if isinstance(value, (Sym, Tensor, ArrayV)):
+        return None
+    if isinstance(value, ListV):
+        return True if value.items else (None if value.open else False)
+    if isinstance(value, TupleV):
+        return bool(value.items)
+    if isinstance(value, DictV):
+        return True if value.items else (None if value.open else False)
+    if value is None or isinstance(value, (bool, int, float, str, bytes, complex)):
+        return bool(value)
+    return True
