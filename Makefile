@@ -66,12 +66,12 @@ hostile: $(DEV)  ## hostile repositories, special files, programs that grow, kil
 		$(PY) -m pytest -q -n $(WORKERS) tests/hostile
 
 table: $(DEV)  ## generate the table of operations from the installed torch
-	$(PY) -m gradguard.ops.generate
+	$(PY) -m tools.optable.generate
 
 # The samples of one seed, so that the same table gets the same answer; tests draw fresh ones each time.
 TABLE_SEED ?= 1
 table-check: $(DEV)  ## ask the installed torch whether the shipped table is right; TABLE=--rows-only does not generate it again
-	$(PY) -m gradguard.ops.validate --seed $(TABLE_SEED) $(TABLE)
+	$(PY) -m tools.optable.validate --seed $(TABLE_SEED) $(TABLE)
 
 bench: $(DEV)  ## measure keystrokes, latency, throughput and the neighbours; BENCH="..." passes options
 	$(PY) -m benchmarks $(BENCH)

@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
@@ -27,22 +26,18 @@ IMPURE_MODULES = {
 class Layer:
     imports: frozenset[str]
     outside: frozenset[str]
-    only_in: tuple[str, ...]
 
 
 @cache
 def table() -> dict[str, Layer]:
-    """The table below `## Layers`: names in backquotes, `in` before the files that outside libraries are kept to."""
+    """The table below `## Layers`: names in backquotes."""
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     section = text.split("\n## Layers\n", 1)[1].split("\n## ", 1)[0]
     layers = {}
     for row in re.findall(r"^\|(.*)\|$", section, re.MULTILINE)[2:]:
         name, _, imports, outside = (cell.strip() for cell in row.split("|"))
-        libraries, _, files = outside.partition(" in ")
         layers[name.strip("`")] = Layer(
-            frozenset(re.findall(r"`(\S+?)`", imports)),
-            frozenset(re.findall(r"`(\S+?)`", libraries)),
-            tuple(re.findall(r"`(\S+?)`", files)),
+            frozenset(re.findall(r"`(\S+?)`", imports)), frozenset(re.findall(r"`(\S+?)`", outside))
         )
     return layers
 
@@ -120,8 +115,7 @@ def test_a_layer_imports_what_its_row_allows(layer: str) -> None:
             elif first in sys.stdlib_module_names or first == "__future__":
                 allowed = not (layer.partition("/")[0] in PURE and first in IMPURE_MODULES)
             else:
-                here = not row.only_in or any(fnmatch(path.stem, pattern) for pattern in row.only_in)
-                allowed = first in row.outside and here
+                allowed = first in row.outside
             if not allowed:
                 wrong.append(f"{path.relative_to(ROOT)}:{line} imports {module}")
     assert not wrong, "\n".join(wrong)

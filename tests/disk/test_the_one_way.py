@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from fnmatch import fnmatch
 
 from tests.test_layers import PACKAGE, layer_of, product_files
 
@@ -17,9 +16,6 @@ OPENS = frozenset(
 """Names by which the standard library, or a library, opens or reads a file."""
 MODULES = frozenset(("os", "io", "shutil", "linecache", "tokenize", "codecs", "runpy", "mmap"))
 """Where `copy` and the like are names of files' functions and of others elsewhere."""
-
-MAKERS = ("ops/generate*.py", "ops/observe*.py", "ops/validate*.py")
-"""What makes the table reads torch and the table, in this checkout."""
 
 PACKAGE_FILE = "a file of this package"
 OWN_FILE = "written by this package, in a temporary folder of its own"
@@ -78,16 +74,11 @@ def opening(text: str) -> Iterator[str]:
 
 
 def found() -> dict[str, set[str]]:
-    """What opens files, by the name of the product's file, `disk` and what makes the table aside."""
+    """What opens files, by the name of the product's file, `disk` aside."""
     files = {
         path.relative_to(PACKAGE).as_posix(): path for path in product_files() if layer_of(path) != "disk"
     }
-    return {
-        name: texts
-        for name, path in files.items()
-        if not any(fnmatch(name, maker) for maker in MAKERS)
-        and (texts := set(opening(path.read_text("utf-8"))))
-    }
+    return {name: texts for name, path in files.items() if (texts := set(opening(path.read_text("utf-8"))))}
 
 
 def test_files_are_opened_in_one_layer() -> None:

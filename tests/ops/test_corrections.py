@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gradguard.ops import generate_corrections, table
-from gradguard.ops.generate_corrections import (
+from gradguard.ops import table
+from gradguard.ops.model import AliasKind, Form, Kind, Op, Param
+from tools.optable import generate_corrections
+from tools.optable.generate_corrections import (
     Addition,
     Change,
     Corrections,
@@ -16,7 +18,6 @@ from gradguard.ops.generate_corrections import (
     load,
     unresolved,
 )
-from gradguard.ops.model import AliasKind, Form, Kind, Op, Param
 
 TABLE = table.load("2.13")
 CORRECTIONS = load()
@@ -53,7 +54,7 @@ def test_a_tensor_on_the_same_device_is_handed_back() -> None:
 
 def test_values_leave_torch_without_an_operation() -> None:
     torch = pytest.importorskip("torch")
-    from gradguard.ops.observe import reads_back, scene_of
+    from tools.optable.observe import reads_back, scene_of
 
     x = torch.rand(3)
     for name in ("numpy", "tolist"):

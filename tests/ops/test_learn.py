@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradguard.ops.conditions import holds
-from gradguard.ops.observe_learn import Example, Facts, agrees, learn
 from gradguard.ops.wording import words
+from tools.optable.observe_learn import Example, Facts, agrees, learn
 
 ROLES = ("a", "b", "c")
 

@@ -1,19 +1,29 @@
 """Rows against live torch: a fresh sample at every run, and proof that a wrong row would be noticed."""
 
 import json
+import os
 import random
+import re
 import secrets
+import signal
+import subprocess
+import sys
+import time
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from gradguard.ops import generate, shipped, table, validate
+from gradguard.ops import shipped, table
 from gradguard.ops.model import ALWAYS, NEVER, Alias, AliasKind, Op, Saved, Write
-from gradguard.ops.validate_rows import Verdict, check_module, check_op
+from tools.optable import generate, generate_run, validate
+from tools.optable.validate_rows import Verdict, check_op
 
 torch = pytest.importorskip("torch")
 VERSION = ".".join(torch.__version__.split(".")[:2])
+ROOT = Path(__file__).resolve().parents[2]
 SEED = secrets.randbelow(2**31)
 
 
@@ -24,18 +34,60 @@ def _one_thread() -> None:
 
 
 def test_a_sample_of_rows_holds() -> None:
-    chooser = random.Random(SEED)
-    names = [n for n in table.load(VERSION).names() if validate.checkable(n)]
-    verdicts = []
-    for name in chooser.sample(names, 60):
-        op, row = table.load(VERSION).op(name), table.load(VERSION).module(name)
-        if op is not None:
-            verdicts.append(check_op(op, generate.callables()[name], chooser, 4))
-        elif row is not None:
-            verdicts.append(check_module(row, chooser, 3))
-    wrong = [(v.name, text) for v in verdicts for text in v.wrong]
-    assert not wrong, f"seed {SEED}: {wrong}"
-    assert sum(v.claims for v in verdicts) > 500, f"seed {SEED}: hardly anything was checked"
+    """In a process of its own: samples drawn at random can crash torch, which must not end the process that tests."""
+    command = ["-m", "tools.optable.validate", "--rows-only", "--sample=60", "--calls=4", f"--seed={SEED}"]
+    ran = subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, cwd=ROOT, timeout=500, check=False
+    )
+    said = f"python {' '.join(command)}\n{ran.stdout}{ran.stderr[-2000:]}"
+    assert ran.returncode == 0, said
+    claims = re.search(r"rows confirmed \((\d+) statements\)", ran.stdout)
+    assert claims is not None, said
+    assert int(claims[1]) > 500, f"hardly anything was checked: {said}"
+
+
+def _crashing(on: set[tuple[str, int]]) -> Callable[[str, int, int], Verdict]:
+    """Asks nothing of torch, and ends its worker at these names and seeds as a crash of torch does."""
+
+    def ask(name: str, seed: int, calls: int) -> Verdict:
+        if (name, seed) in on:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Verdict(name, claims=1)
+
+    return ask
+
+
+def test_samples_that_crash_torch_are_named_and_others_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    assert validate.rows_hold(["a", "b", "c"], 5, 1, 1, _crashing({("b", 5)})) == 0
+    said = capsys.readouterr().out
+    assert f"b: the worker was lost (exit code {-signal.SIGKILL}) with seed 5; asked again with seed" in said
+    assert "3 of 3 rows confirmed" in said
+
+
+def test_a_row_that_cannot_be_asked_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    ask = _crashing({("b", 5), ("b", validate.KNOWN_GOOD)})
+    assert validate.rows_hold(["a", "b", "c"], 5, 1, 1, ask) == 1
+    assert "b: not checked: the worker was lost" in capsys.readouterr().out
+
+
+def test_an_error_of_the_check_itself_is_wrong() -> None:
+    def ask(name: str, seed: int, calls: int) -> Verdict:
+        raise KeyError(name)
+
+    assert validate.rows_hold(["a"], 5, 1, 1, ask) == 1
+
+
+def test_a_worker_that_never_answers_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generate_run, "SILENT", 0.5)
+
+    def work(name: str) -> str:
+        if name == "b":
+            time.sleep(600)
+        return name
+
+    answers = list(generate_run.over(["a", "b", "c"], work, 2))
+    assert [(name, result) for name, result, _ in answers] == [("a", "a"), ("b", None), ("c", "c")]
+    assert isinstance(answers[1][2], generate_run.Lost)
 
 
 def _op(name: str) -> Op:

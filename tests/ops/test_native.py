@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("torchgen")
 
-from gradguard.ops import generate_native
-from gradguard.ops.generate_native import NativeForm, python_default
 from gradguard.ops.model import ALWAYS, NEVER, Kind
+from tools.optable import generate_native
+from tools.optable.generate_native import NativeForm, python_default
 
 
 @lru_cache(maxsize=1)
@@ -19,7 +19,7 @@ def native() -> dict[str, list[NativeForm]]:
 
 
 def test_it_needs_no_torch() -> None:
-    code = "import sys; import gradguard.ops.generate_native as g; g.load(); print('torch' in sys.modules)"
+    code = "import sys; import tools.optable.generate_native as g; g.load(); print('torch' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"
 

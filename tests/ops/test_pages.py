@@ -114,7 +114,7 @@ def test_every_example_does_what_it_says() -> None:
     torch = pytest.importorskip("torch")
     torch.set_num_threads(1)
     version = ".".join(torch.__version__.split(".")[:2])
-    from gradguard.ops.generate_examples import BROKEN, runs
+    from tools.optable.generate_examples import BROKEN, runs
 
     known = table.load(version)
     found = 0

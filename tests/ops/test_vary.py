@@ -8,12 +8,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gradguard.ops import generate, observe_vary  # noqa: E402
 from gradguard.ops.model import ALWAYS, Form, Kind, Param  # noqa: E402
-from gradguard.ops.observe import Refused, scene_of  # noqa: E402
-from gradguard.ops.observe_bind import caller  # noqa: E402
-from gradguard.ops.observe_rows import compared, learn_form  # noqa: E402
-from gradguard.ops.observe_watch import Watched, watch_crossed, watch_scene  # noqa: E402
+from tools.optable import generate, observe_vary  # noqa: E402
+from tools.optable.observe import Refused, scene_of  # noqa: E402
+from tools.optable.observe_bind import caller  # noqa: E402
+from tools.optable.observe_rows import compared, learn_form  # noqa: E402
+from tools.optable.observe_watch import Watched, watch_crossed, watch_scene  # noqa: E402
 
 FORM = Form(
     params=(

@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 
-from gradguard.ops import observe
 from gradguard.ops.conditions import arguments_in
-from gradguard.ops.generate_native import NOT_IMPLEMENTED
 from gradguard.ops.model import ALWAYS, NEVER, Alias, AliasKind, Condition, Form, Kind, Param, Saved, Write
-from gradguard.ops.observe import Seen, tensors_in
-from gradguard.ops.observe_bind import default_of
-from gradguard.ops.observe_learn import GIVEN, Example, Facts, agrees, learn
-from gradguard.ops.observe_watch import Watched
+from tools.optable import observe
+from tools.optable.generate_native import NOT_IMPLEMENTED
+from tools.optable.observe import Seen, tensors_in
+from tools.optable.observe_bind import default_of
+from tools.optable.observe_learn import GIVEN, Example, Facts, agrees, learn
+from tools.optable.observe_watch import Watched
 
 
 @dataclass(slots=True)

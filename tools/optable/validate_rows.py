@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
-from gradguard.ops import observe_extra, observe_modules, observe_samples, observe_vary
 from gradguard.ops.conditions import holds
 from gradguard.ops.model import AliasKind, Form, ModuleRow, Op
-from gradguard.ops.observe import (
+from tools.optable import observe_extra, observe_modules, observe_samples, observe_vary
+from tools.optable.observe import (
     Refused,
     Scene,
     alias_facts,
@@ -30,11 +30,11 @@ from gradguard.ops.observe import (
     scene_of,
     tensors_in,
 )
-from gradguard.ops.observe_bind import bind, caller
-from gradguard.ops.observe_learn import Facts
-from gradguard.ops.observe_real import second_backward_raises, write_breaks_backward
-from gradguard.ops.observe_rows import arguments_only, compared
-from gradguard.ops.observe_watch import Watched, elements
+from tools.optable.observe_bind import bind, caller
+from tools.optable.observe_learn import Facts
+from tools.optable.observe_real import second_backward_raises, write_breaks_backward
+from tools.optable.observe_rows import arguments_only, compared
+from tools.optable.observe_watch import Watched, elements
 
 POOLED = 40
 """Calls that the values of an argument are gathered from."""

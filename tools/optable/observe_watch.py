@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from gradguard.ops import observe, observe_extra, observe_samples, observe_vary
 from gradguard.ops.model import Form
-from gradguard.ops.observe import Refused, Seen, can_require_grad, tensors_in
-from gradguard.ops.observe_bind import bind, caller
+from tools.optable import observe, observe_extra, observe_samples, observe_vary
+from tools.optable.observe import Refused, Seen, can_require_grad, tensors_in
+from tools.optable.observe_bind import bind, caller
 
 CALLS_A_FORM = 40
 VARIED_CALLS = 4

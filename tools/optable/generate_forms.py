@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from gradguard.ops import generate_signatures
-from gradguard.ops.generate_native import NativeForm
 from gradguard.ops.model import Form, Kind, Param
+from tools.optable import generate_signatures
+from tools.optable.generate_native import NativeForm
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Builds the shipped op data: `python -m gradguard.ops.generate`."""
+"""Builds the shipped op data: `python -m tools.optable.generate`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from typing import TypeVar
 
 import torch
 
-from gradguard.ops import (
+from gradguard.ops import shipped, table
+from gradguard.ops.model import Form, ModuleRow, Op
+from gradguard.ops.names import partners
+from tools.optable import (
     generate_corrections,
     generate_examples,
     generate_formulas,
@@ -24,18 +27,14 @@ from gradguard.ops import (
     observe_special,
     observe_twins,
     observe_vary,
-    shipped,
-    table,
 )
-from gradguard.ops.generate_forms import Draft, drafts
-from gradguard.ops.generate_names import Function, properties, public_callables
-from gradguard.ops.generate_native import NativeForm
-from gradguard.ops.model import Form, ModuleRow, Op
-from gradguard.ops.names import partners
-from gradguard.ops.observe_rows import compared, learn_form, refine
-from gradguard.ops.observe_watch import watch, watch_crossed
+from tools.optable.generate_forms import Draft, drafts
+from tools.optable.generate_names import Function, properties, public_callables
+from tools.optable.generate_native import NativeForm
+from tools.optable.observe_rows import compared, learn_form, refine
+from tools.optable.observe_watch import watch, watch_crossed
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(table.__file__).parent / "data"
 ROUNDS = 2
 """How often combinations of the arguments that the conditions compare are tried, and the conditions learnt again."""
 
@@ -52,7 +51,7 @@ class Made:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m gradguard.ops.generate", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.optable.generate", description=__doc__)
     parser.add_argument("--out", type=Path, help="file to write (default: the shipped data of this torch)")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes (default: %(default)s)")
     parser.add_argument(

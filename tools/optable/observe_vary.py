@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from gradguard.ops.model import Form, Kind, Param
-from gradguard.ops.observe import can_require_grad, replace_tensors, tensors_in
-from gradguard.ops.observe_bind import default_of
+from tools.optable.observe import can_require_grad, replace_tensors, tensors_in
+from tools.optable.observe_bind import default_of
 
 Values = dict[str, Any]
 Pool = dict[str, list[Any]]

@@ -14,7 +14,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 from gradguard.ops.model import Form, Kind, Param
-from gradguard.ops.observe import tensors_in
+from tools.optable.observe import tensors_in
 
 Sample = tuple[tuple[Any, ...], dict[str, Any]]
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import torch
 
-from gradguard.ops import observe_extra, observe_modules, observe_samples
 from gradguard.ops.examples import PRELUDE, examples, untouched
 from gradguard.ops.model import Call, Form, Kind, ModuleRow, Op
-from gradguard.ops.observe import tensors_in
-from gradguard.ops.observe_bind import bind
-from gradguard.ops.observe_vary import plain
+from tools.optable import observe_extra, observe_modules, observe_samples
+from tools.optable.observe import tensors_in
+from tools.optable.observe_bind import bind
+from tools.optable.observe_vary import plain
 
 _TENSORS = (
     "x",

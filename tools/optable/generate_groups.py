@@ -10,9 +10,9 @@ from typing import Any
 from torch.testing._internal.common_methods_invocations import op_db
 
 from gradguard.ops.model import Form, Op
-from gradguard.ops.observe_samples import bare_operation
 from gradguard.ops.roles import rename
 from gradguard.ops.shipped import without_out
+from tools.optable.observe_samples import bare_operation
 
 
 def groups(ops: Iterable[Op]) -> list[list[str]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gradguard.ops.model import Form, Kind
-from gradguard.ops.observe import fresh
+from tools.optable.observe import fresh
 
 BASES = 3
 """Calls whose numbers are exchanged."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from gradguard.ops import generate_native
 from gradguard.ops.examples import untouched
 from gradguard.ops.model import Form, Op
-from gradguard.ops.observe import tensors_in
+from tools.optable import generate_native
+from tools.optable.observe import tensors_in
 
 _WORD = re.compile(r"(?<![\w.:>])[A-Za-z_]\w*(?![\w(:])")
 _RESULT = re.compile(r"\bresult0\b")

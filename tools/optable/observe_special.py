@@ -18,10 +18,10 @@ import torch.distributed
 import torch.utils.checkpoint
 from torch import optim
 
-from gradguard.ops.generate_signatures import parameters
 from gradguard.ops.model import ALWAYS, NEVER, Condition, Form, Kind, ModuleRow, Op, Param, Saved, Write
-from gradguard.ops.observe_learn import Facts, learn
-from gradguard.ops.observe_real import second_backward_raises, write_breaks_backward
+from tools.optable.generate_signatures import parameters
+from tools.optable.observe_learn import Facts, learn
+from tools.optable.observe_real import second_backward_raises, write_breaks_backward
 
 # --- optimizers ----------------------------------------------------------------------------------------------------
 

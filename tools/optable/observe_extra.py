@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from gradguard.ops.observe_samples import Sample
+from tools.optable.observe_samples import Sample
 
 Make = Callable[[], list[Sample]]
 

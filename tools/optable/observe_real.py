@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge, increment_version
 
-from gradguard.ops.observe import Refused, Scene, element, result_roles, tensors_in
+from tools.optable.observe import Refused, Scene, element, result_roles, tensors_in
 
 Outputs = list[tuple[GradientEdge, torch.Tensor]]
 

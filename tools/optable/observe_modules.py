@@ -14,14 +14,14 @@ import torch
 from torch import nn
 from torch.testing._internal.common_modules import module_db
 
-from gradguard.ops import observe_extra_modules, observe_samples, observe_vary
-from gradguard.ops.generate_signatures import parameters
 from gradguard.ops.model import ALWAYS, Condition, Form, Kind, ModuleRow, Param
-from gradguard.ops.observe import Refused, Scene, can_require_grad, fresh, fresh_role
-from gradguard.ops.observe_bind import bind, caller, default_of
-from gradguard.ops.observe_learn import GIVEN, Facts, learn
-from gradguard.ops.observe_rows import Learned, compared, learn_form, refine
-from gradguard.ops.observe_watch import CROSSED_CALLS, Watched, different, watch_scene
+from tools.optable import observe_extra_modules, observe_samples, observe_vary
+from tools.optable.generate_signatures import parameters
+from tools.optable.observe import Refused, Scene, can_require_grad, fresh, fresh_role
+from tools.optable.observe_bind import bind, caller, default_of
+from tools.optable.observe_learn import GIVEN, Facts, learn
+from tools.optable.observe_rows import Learned, compared, learn_form, refine
+from tools.optable.observe_watch import CROSSED_CALLS, Watched, different, watch_scene
 
 BUILDS_A_CLASS = 24
 VARIED_BUILDS = 6
