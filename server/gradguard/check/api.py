@@ -16,7 +16,6 @@ rules can tell apart costs what it concerns alone; anything else costs the file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from gradguard.check import ignores
@@ -96,18 +95,13 @@ def lost(path: str, error: BaseException) -> Report:
 def _engine(
     source: Source, settings: Settings, workspace: Workspace
 ) -> tuple[Iterable[Finding], Iterable[Limit]]:
-    from gradguard.engine import SharingNotNoted, analyse
+    from gradguard.engine import analyse
     from gradguard.ops import table
     from gradguard.rules import registry
 
     rows = table.load(None if settings.torch == "auto" else settings.torch)
-    # Most files have no finding whose fix depends on it.
-    analysis = analyse(source, rows, workspace, shares=False)
-    faults: list[Limit] = []
-    with suppress(SharingNotNoted):
-        return registry.findings(analysis, faults), (*analysis.limits, *faults)
     analysis = analyse(source, rows, workspace)
-    faults.clear()
+    faults: list[Limit] = []
     return registry.findings(analysis, faults), (*analysis.limits, *faults)
 
 

@@ -1,5 +1,5 @@
 """The tape engine: runs abstract programs on an abstract autograd machine."""
 
-from gradguard.engine.driver.entry import Analysis, SharingNotNoted, analyse
+from gradguard.engine.driver.entry import Analysis, analyse
 
-__all__ = ["Analysis", "SharingNotNoted", "analyse"]
+__all__ = ["Analysis", "analyse"]

@@ -74,7 +74,7 @@ def proven(
     changed = _edited(plan, source)
     if changed is None or before.limits:
         return False
-    after = analyse(changed, before.table or table.load(None), workspace, before)
+    after = analyse(changed, before.table or table.load(None), workspace, before, every_write=True)
     if after.limits or _codes(after) - _codes(before):
         return False
     found = _sharing(plan, changed, after)
@@ -153,7 +153,7 @@ def undone(source: Source, lines: range, workspace: Workspace = EMPTY, *, tensor
 
     names = frozenset(tensors)
     for again in range(MAX_ROUNDS):
-        sharing = analyse(source, table.load(None), workspace).sharing
+        sharing = analyse(source, table.load(None), workspace, every_write=True).sharing
         mine = {id(node) for node in ast.walk(source.tree)}
         written = [node for node in sharing if id(node) in mine and _line(node) in lines]
         written += [

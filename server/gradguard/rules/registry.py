@@ -7,7 +7,7 @@ import importlib
 import pkgutil
 from dataclasses import replace
 
-from gradguard.engine import Analysis, SharingNotNoted
+from gradguard.engine import Analysis
 from gradguard.engine.domain.events import Event
 from gradguard.findings import Finding, Limit, Span, internal_error, traceback_of
 from gradguard.rules import __path__ as _folder
@@ -35,7 +35,7 @@ def _by_event() -> dict[type, list[Rule]]:
 
 
 def findings(analysis: Analysis, faults: list[Limit] | None = None) -> list[Finding]:
-    """What the rules make of an analysis, in no particular order. Raises SharingNotNoted.
+    """What the rules make of an analysis, in no particular order.
 
     faults: where to tell a fault in a rule, which costs one finding, and that fixes were left out; without it the
     fault is raised.
@@ -48,8 +48,6 @@ def findings(analysis: Analysis, faults: list[Limit] | None = None) -> list[Find
             brief = told.get(rule.code, 0) >= WITH_FIXES
             try:
                 finding = rule.render(Context(analysis, rule, events, brief), event)
-            except SharingNotNoted:
-                raise
             except Exception as error:
                 if faults is None:
                     raise

@@ -218,6 +218,7 @@ def save(
         likely,
     )
     node.saved.append(kept)
+    tensor.memory.saved = True
     return kept
 
 
@@ -307,15 +308,15 @@ def write(
     """
     text = source_text(expr) or target.bound_name
     fact = WriteFact(op, place, text, kind, counted, run.statement, maker=maker)
-    if kind != "step" and run.step_site is None:
-        note(run, target, place, sources, maker, again=again)
     itself = any(one.memory is target.memory for one in sources)
     idle = onto_itself(op, target, sources)
-    if checked and not check_write(
+    allowed = not checked or check_write(
         run, target, requires(run, (target, *sources)), fact, certain, part, itself=itself, idle=idle
-    ):
-        return False
-    if operands is not None and clashes(run, operands, fact, certain=certain):
+    )
+    allowed = allowed and (operands is None or not clashes(run, operands, fact, certain=certain))
+    if kind != "step" and run.step_site is None:
+        note(run, target, place, sources, maker, again=again, refused=not allowed)
+    if not allowed:
         return False
     # A tensor that was given the memory of another may count its writes or not.
     certain = certain and target.alias_sure and target.inference is not None and not run.assumed()

@@ -263,7 +263,7 @@ def _writable(
     idle = machine.onto_itself(name, tensor, inputs)
     if machine.check_write(run, tensor, needs, fact, sure is True, itself=itself, idle=idle):
         return operands is None or not clashes(run, operands, fact, certain=sure is True)
-    holders.note(run, tensor, place, inputs, maker)
+    holders.note(run, tensor, place, inputs, maker, refused=True)
     return False
 
 

@@ -84,6 +84,8 @@ class Memory:
     """Made by definitions that all entries of a file share."""
     outside: bool = False
     """Came from a caller, so that somebody else may hold it too."""
+    saved: bool = False
+    """An op has kept a tensor of it for its backward, which a write may be noticed in."""
     held: bool = False
     """Code that is not read got a tensor of it, or the address: it may look at it again."""
     kept: Place | None = None

@@ -59,16 +59,13 @@ from gradguard.engine.state.path import (
     Turn,
 )
 from gradguard.engine.state.run import Files, Run
+from gradguard.engine.state.watch import Watch
 from gradguard.findings import Limit, Span
 from gradguard.ops.table import Table
 from gradguard.source.text import Source
 
 _MODELS = torchlib
 """Imported so that every model is registered."""
-
-
-class SharingNotNoted(LookupError):
-    """The file was analysed without noting who shares what it writes, which takes long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +79,8 @@ class Analysis:
     path: str
     devices: frozenset[str]
     """Devices the file names: `accelerator`, `cpu`."""
-    noted: dict[ast.AST, Sharing] | None = None
-    """`sharing`, where it was to be noted."""
+    sharing: dict[ast.AST, Sharing] = field(default_factory=dict)
+    """Who shares what a statement writes, and for a module's constructor who shares what it writes."""
     needed: frozenset[ast.AST] = frozenset()
     """Where ops were recorded that a backward goes through, or may go through later, where grad mode was changed for
     good, and the calls that led there."""
@@ -97,16 +94,6 @@ class Analysis:
     definitions: Definitions | None = None
     faulty: bool = False
     """Whether the engine met a fault: the next version takes nothing over."""
-
-    @property
-    def sharing(self) -> dict[ast.AST, Sharing]:
-        """Who shares what a statement writes, and for a module's constructor who shares what it writes.
-
-        Raises SharingNotNoted.
-        """
-        if self.noted is None:
-            raise SharingNotNoted
-        return self.noted
 
     @property
     def facts(self) -> Facts:
@@ -125,19 +112,25 @@ def analyse(
     previous: Analysis | None = None,
     *,
     noting: bool = False,
-    shares: bool = True,
+    every_write: bool = False,
 ) -> Analysis:
     """Run every entry of a file. Raises nothing: a fault in one entry becomes a limit.
 
     previous: the analysis of an earlier version of the same file; entries all of whose code is still there (the
     very same nodes, as `Source` keeps them) are taken from it. The answer is that of a run without it.
     noting: note what was so at each place, see `Analysis.facts`.
-    shares: note who shares what is written, see `Analysis.sharing`; nothing else hangs on it.
+    every_write: look at each write who shares what it changes, see `state.watch.Watch`; what is taken from `previous` stays.
     """
-    if previous is not None and (previous.faulty or (shares and previous.noted is None)):
+    if previous is not None and previous.faulty:
         previous = None
     work = Work(
-        source, table, files, {source.path: source}, noting, shares, defines=toplevel.only_defines(source)
+        source,
+        table,
+        files,
+        {source.path: source},
+        noting,
+        every_write,
+        defines=toplevel.only_defines(source),
     )
     whole = reuse.surroundings(source.tree.body)
     around = reuse.surroundings([statement for statement in source.tree.body if toplevel.defines(statement)])
@@ -241,7 +234,7 @@ def analyse(
         work.sources,
         source.path,
         devices,
-        sharing if shares else None,
+        sharing,
         needed,
         records,
         around,
@@ -268,6 +261,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
     import_budget = [IMPORT_STEPS]
     queue: list[tuple[Turn | None, covered.Way | None]] = [(None, None)]
     choice = work.ways.explore()
+    watch = Watch(work.every_write)
     all_quiet = makes = alike.makes(node)
     paths: list[merging.Path] = []
     met: dict[Fault, None] = {}
@@ -298,7 +292,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
             numbers,
             work.file.path,
             import_budget,
-            shares=work.shares,
+            watch=watch,
         )
         run.trace = notes
         survived = True
@@ -445,7 +439,7 @@ def _define(work: Work) -> Definitions:
             SHARED_NUMBERS,
             home=work.file.path,
             import_budget=[IMPORT_STEPS],
-            shares=work.shares,
+            watch=Watch(work.every_write),
         )
         try:
             frame = _run_definitions(run, work)

@@ -26,6 +26,7 @@ from gradguard.engine.python.calls import instantiate
 from gradguard.engine.state import faults
 from gradguard.engine.state.path import MAX_FUNCTION_STEPS, BudgetExceeded, Oracle, PathEnd, PyRaise
 from gradguard.engine.state.run import Left, Run
+from gradguard.engine.state.watch import Watch
 
 MANY_STEPS = 3_000
 """A constructor that takes more is run once for all methods."""
@@ -93,7 +94,7 @@ def _aside(work: Work, frame: Frame, budget: list[int], prefix: tuple[bool, ...]
         work.numbers(),
         work.file.path,
         library.import_budget,
-        shares=work.shares,
+        watch=Watch(work.every_write),
     )
     run.library, run.namespaces = library, library.namespaces
     run.start_after(library)

@@ -256,13 +256,13 @@ def _tensor(value: Tensor) -> Saved:
 
 def _counters(memory: Memory, counter: Version) -> Undo:
     writes, counted, version = len(memory.writes), len(counter.writes), counter.value
-    kept, held = memory.kept, memory.held
+    kept, held, saved = memory.kept, memory.held, memory.saved
 
     def undo() -> None:
         del memory.writes[writes:]
         del counter.writes[counted:]
         counter.value = version
-        memory.kept, memory.held = kept, held
+        memory.kept, memory.held, memory.saved = kept, held, saved
 
     return undo
 

@@ -65,7 +65,7 @@ class Work:
     files: Files
     sources: dict[str, Source]
     noting: bool = False
-    shares: bool = True
+    every_write: bool = False
     definitions: Definitions | None = None
     library: Run | None = None
     """The run that made them, and that loads imported modules for all entries that are functions."""

@@ -288,6 +288,8 @@ def _checkpoint(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     inputs = [t for value in rest.args for t in tensors_in(value)]
     run.work(len(inputs))
     marks = [(t, t.counter.value, len(t.memory.writes)) for t in inputs]
+    for tensor in inputs:
+        tensor.memory.saved = True
     hooks, run.modes.saved_hooks = run.modes.saved_hooks, True
     try:
         result = call_value(run, frame, function, rest, node)

@@ -8,6 +8,9 @@ written memory, so at each write the places from which the program can still rea
 
 together with reasons for which a new tensor would not do although one name alone leads to it. What the runs
 of an entry see of the same write is added up, since an edit changes all of them.
+
+To look takes longer than all else about a write, and only a finding asks for it. So it is done where a write can be
+the matter of one: see `state.watch.Watch`.
 """
 
 from __future__ import annotations
@@ -65,21 +68,22 @@ def note(
     maker: Place | None,
     *,
     again: bool = False,
+    refused: bool = False,
 ) -> None:
     """Remember who shares `target` at a write; `maker` is where the module that writes was made.
 
-    again: the op reads the target a second time, and not only at the place that it writes.
+    again: the op reads the target a second time, and not only at the place that it writes. refused: by torch.
     """
-    if not run.shares:
-        return
     at = place.node if maker is None else maker.node
     known = run.sharing.get(at)
     if known is not None and "unknown" in known.reasons:
         return
-    looked = run.looked[at] = run.looked.get(at, 0) + 1
     operands = tuple(operands)
-    looks = looked <= MAX_LOOKS and run.looks < MAX_ALL_VISITS
-    found = sharing(run, target, operands) if looks else Sharing(reasons=frozenset({"unknown"}))
+    found = NOBODY
+    if run.watch.worth(at, run.calls, refused or target.memory.saved):
+        looked = run.looked[at] = run.looked.get(at, 0) + 1
+        looks = looked <= MAX_LOOKS and run.looks < MAX_ALL_VISITS
+        found = sharing(run, target, operands) if looks else Sharing(reasons=frozenset({"unknown"}))
     again = again or any(one is not target and one.memory is target.memory for one in operands)
     if target.expanded is not False or target.view_op in _WINDOWS:
         found = found | Sharing(reasons=frozenset({"overlap"}))
@@ -94,16 +98,12 @@ def note(
 
 def refused(run: Run, place: Place) -> None:
     """Remember that an op out of place may refuse the arguments of a write."""
-    if not run.shares:
-        return
     run.sharing[place.node] = run.sharing.get(place.node, NOBODY) | Sharing(reasons=frozenset({"refused"}))
 
 
 def shown(run: Run, values: Iterable[Value]) -> None:
     """Remember that a person is shown these values: what is told of a module names the flags of all in it."""
 
-    if not run.shares:
-        return
     waiting = list(values)
     seen: set[int] = set()
     while waiting and len(seen) < MAX_VISITS:
@@ -132,8 +132,6 @@ def _has_flag(maker: ast.AST) -> bool:
 
 def note_index(run: Run, target: Tensor, parts: Sequence[Value], value: Value, place: Place) -> None:
     """Remember which function, if any, puts `value` into a new tensor as `target[parts] = value` does."""
-    if not run.shares:
-        return
     against = set()
     rank = _indexed_rank(target, parts)
     if rank is None:

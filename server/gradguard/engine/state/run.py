@@ -30,6 +30,7 @@ from gradguard.engine.domain.values import (
 )
 from gradguard.engine.state.notes import Kept, Modes, ModuleCall, Read, Rewritten
 from gradguard.engine.state.path import FREE_WORK, WORK_A_STEP, BudgetExceeded, Oracle
+from gradguard.engine.state.watch import Watch
 from gradguard.ops.table import Table
 from gradguard.source.text import Source
 
@@ -158,7 +159,7 @@ class Run:
         home: str = "",
         import_budget: list[int] | None = None,
         *,
-        shares: bool = True,
+        watch: Watch | None = None,
     ) -> None:
         self.table = table
         self.oracle = oracle
@@ -221,8 +222,8 @@ class Run:
         self.arguments_likely = False
         """Whether unknown arguments of the entry require grad by convention."""
         self.compiled = 0
-        self.shares = shares
-        """Whether to remember who shares what is written."""
+        self.watch = watch or Watch()
+        """At which writes to look who shares what is written."""
         self.sharing: dict[ast.AST, Sharing] = {}
         self.gradient_read = 0
         """When a `.grad` was last read, in the program order."""
