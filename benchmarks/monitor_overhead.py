@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "server"))
 import torch
 from torch import nn
 
-from gradguard.runtime.session import Session
+from gradguard.runtime.watched_run import WatchedRun
 
 Step = Callable[[], None]
 
@@ -63,18 +63,18 @@ def _step(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Step:
 
 
 def seconds_per_step(step: Step, steps: int, mode: str) -> float:
-    session = None if mode == "plain" else Session(light=mode == "light", always_user=(__file__,))
-    if session is not None:
-        session.start(sys._getframe())
+    run = None if mode == "plain" else WatchedRun(light=mode == "light", always_user=(__file__,))
+    if run is not None:
+        run.start(sys._getframe())
     began = time.process_time()
     for _ in range(steps):
         step()
     elapsed = time.process_time() - began
-    if session is not None:
-        session.stop()
-        if session.troubles or session.findings.sorted():
+    if run is not None:
+        run.stop()
+        if run.troubles or run.findings.sorted():
             raise RuntimeError(
-                f"the monitor should have nothing to say: {session.troubles or session.findings.sorted()}"
+                f"the monitor should have nothing to say: {run.troubles or run.findings.sorted()}"
             )
     return elapsed / steps
 

@@ -155,17 +155,17 @@ def watched_run(text: str) -> tuple[dict[str, Any], list[tuple[int, str]], tuple
 
     from tests.fuzz.verdict import PATH
 
-    from gradguard.runtime.session import Session
+    from gradguard.runtime.watched_run import WatchedRun
 
     path = str(Path(PATH).absolute())
-    session = Session(always_user=(path,))
-    session.frames.ignore(str(Path(__file__).parents[1]))
-    result = _run(text, session)
-    findings = [(f.span.line, f.code) for f in session.results()[0]]
-    return result, findings, tuple(session.troubles)
+    run = WatchedRun(always_user=(path,))
+    run.frames.ignore(str(Path(__file__).parents[1]))
+    result = _run(text, run)
+    findings = [(f.span.line, f.code) for f in run.results()[0]]
+    return result, findings, tuple(run.troubles)
 
 
-def _run(text: str, session: Any = None) -> dict[str, Any]:
+def _run(text: str, run: Any = None) -> dict[str, Any]:
     """One run in this process, everything it computed as bytes."""
     import linecache
     import random
@@ -178,7 +178,7 @@ def _run(text: str, session: Any = None) -> dict[str, Any]:
 
     path = str(Path(PATH).absolute())
     linecache.cache[path] = (len(text), None, text.splitlines(True), path)
-    if session is not None:
+    if run is not None:
         from gradguard.runtime import lines
 
         lines.file.cache_clear()
@@ -191,8 +191,8 @@ def _run(text: str, session: Any = None) -> dict[str, Any]:
     compiled = compile(text, path, "exec")
     with redirect_stdout(out), redirect_stderr(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if session is not None:
-            session.start(sys._getframe())
+        if run is not None:
+            run.start(sys._getframe())
         raised: BaseException | None = None
         try:
             exec(compiled, main.__dict__)
@@ -202,8 +202,8 @@ def _run(text: str, session: Any = None) -> dict[str, Any]:
             # Below a dispatch mode `reshape` makes its view by another operator, whose name torch puts into words.
             error = f"{told.type} at line {told.line}: {told.text.replace('ReshapeAlias', 'View')}"
         finally:
-            if session is not None:
-                session.stop(raised)
+            if run is not None:
+                run.stop(raised)
             torch.set_grad_enabled(True)
     values = {k: v for k, v in main.__dict__.items() if isinstance(v, torch.Tensor)}
     gradients = {name: _bytes(value, "grad") for name, value in values.items()}

@@ -39,7 +39,7 @@ def compare_ops(share: int, of: int) -> Compared:
     """Every `of`-th operator from `share` on: in each way results, gradients and second gradients must be the same bits."""
     from torch.testing._internal.common_methods_invocations import op_db
 
-    from gradguard.runtime.session import Session
+    from gradguard.runtime.watched_run import WatchedRun
 
     different: list[tuple[str, str]] = []
     troubles: list[str] = []
@@ -50,15 +50,15 @@ def compare_ops(share: int, of: int) -> Compared:
             if plain is None:
                 continue
             ran += 1
-            session = Session()
-            watched = _run(op, way, session)
+            run = WatchedRun()
+            watched = _run(op, way, run)
             if plain != watched:
                 different.append((f"{op.name} {op.variant_test_name}".strip(), way))
-            troubles.extend(f"{op.name}: {t}" for t in session.troubles[:1])
+            troubles.extend(f"{op.name}: {t}" for t in run.troubles[:1])
     return Compared(ran, tuple(different), tuple(troubles))
 
 
-def _run(op: Any, way: str, session: Any) -> list[Any] | None:
+def _run(op: Any, way: str, run: Any) -> list[Any] | None:
     """Bits of results, gradients and second gradients of a few samples; an error counts as a result. None: not usable."""
     import torch
 
@@ -71,8 +71,8 @@ def _run(op: Any, way: str, session: Any) -> list[Any] | None:
             samples = list(op.sample_inputs("cpu", torch.float32, requires_grad=grad))[:SAMPLES]
         except Exception:
             return None
-        if session is not None:
-            session.start(sys._getframe())
+        if run is not None:
+            run.start(sys._getframe())
         try:
             for sample in samples:
                 torch.manual_seed(1)
@@ -81,8 +81,8 @@ def _run(op: Any, way: str, session: Any) -> list[Any] | None:
                 except Exception as error:
                     found.append(f"{type(error).__name__}: {str(error)[:200]}")
         finally:
-            if session is not None:
-                session.stop()
+            if run is not None:
+                run.stop()
     return found
 
 

@@ -48,10 +48,10 @@ def run_watched(code: str, prelude: str, light: bool, watched: bool = True) -> W
     import torch
     from tests.oracle.programs import Gradients, as_array, execute, gradients_recorded
 
-    from gradguard.runtime.session import Session
+    from gradguard.runtime.watched_run import WatchedRun
 
     gradients = Gradients()
-    sessions: list[Session] = []
+    runs: list[WatchedRun] = []
 
     @contextmanager
     def inside() -> Iterator[None]:
@@ -59,20 +59,20 @@ def run_watched(code: str, prelude: str, light: bool, watched: bool = True) -> W
             with gradients_recorded(gradients):
                 yield
             return
-        session = Session(light, (sys.argv[0],))
-        session.frames.ignore(str(Path(__file__).parents[1]))
-        sessions.append(session)
-        session.start(None)
+        run = WatchedRun(light, (sys.argv[0],))
+        run.frames.ignore(str(Path(__file__).parents[1]))
+        runs.append(run)
+        run.start(None)
         try:
             with gradients_recorded(gradients):
                 yield
         except BaseException as error:
-            session.stop(error)
+            run.stop(error)
             raise
-        session.stop()
+        run.stop()
 
     ran = execute(code, prelude, inside=inside)
-    findings, limits = sessions[0].results() if sessions else ((), ())
+    findings, limits = runs[0].results() if runs else ((), ())
     final = {
         name: as_array(value) for name, value in ran.namespace.items() if isinstance(value, torch.Tensor)
     }
@@ -88,6 +88,6 @@ def run_watched(code: str, prelude: str, light: bool, watched: bool = True) -> W
         gradients.found,
         ran.stdout,
         tuple(limit.message for limit in limits),
-        tuple(sessions[0].troubles) if sessions else (),
+        tuple(runs[0].troubles) if runs else (),
         final,
     )

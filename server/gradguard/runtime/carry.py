@@ -6,10 +6,10 @@ import ast
 
 from gradguard.runtime import lines
 from gradguard.runtime.frames import Place, Site
-from gradguard.runtime.tape import Call, Record
+from gradguard.runtime.graph import BackwardCall, NodeRecord
 
 
-def cause_of(old: Record, new: Record | None, call: Call, made: Record) -> Place | None:
+def cause_of(old: NodeRecord, new: NodeRecord | None, call: BackwardCall, made: NodeRecord) -> Place | None:
     """The line to repair when backward runs into the freed graph of an earlier pass; None if nothing is carried.
 
     `made` is where the tensor came from whose graph is freed, be it written since. A tensor computed before the loop is
@@ -24,7 +24,7 @@ def cause_of(old: Record, new: Record | None, call: Call, made: Record) -> Place
     return _carrying(new or old, level) or old.site.inner
 
 
-def carried_from(old: Record, call: Call) -> Place | None:
+def carried_from(old: NodeRecord, call: BackwardCall) -> Place | None:
     """The statement of the loop that carries a state into the next pass; None for a tensor that is merely reused."""
     if not _same_backward(old, call):
         return None
@@ -45,7 +45,7 @@ def receiving(site: Site) -> Place | None:
     return site.inner
 
 
-def _same_backward(old: Record, call: Call) -> bool:
+def _same_backward(old: NodeRecord, call: BackwardCall) -> bool:
     return old.call is not None and old.call.site.inner == call.site.inner and call.site.inner is not None
 
 
@@ -73,7 +73,7 @@ def _in_same_loop(before: Place, here: Place) -> bool:
     return any(start <= before.line <= end for start, end in lines.loops_around(here))
 
 
-def _carrying(record: Record, level: int) -> Place | None:
+def _carrying(record: NodeRecord, level: int) -> Place | None:
     inwards = list(reversed(record.site.places))[level:]
     for place in inwards:
         if lines.carried_names(lines.file(place.path).statement(place.line)):

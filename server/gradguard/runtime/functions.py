@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from gradguard.findings import Severity
 from gradguard.runtime.frames import Place
+from gradguard.runtime.graph import StorageWrite, storage_of
 from gradguard.runtime.level import level_for
 from gradguard.runtime.plans import Plan
-from gradguard.runtime.tape import Write, storage_of
-from gradguard.runtime.writers import FunctionCtx, argument_names, locals_of
-
-if TYPE_CHECKING:
-    from gradguard.runtime.session import Session
+from gradguard.runtime.run_state import RunState
+from gradguard.runtime.variables import argument_names, locals_of
+from gradguard.runtime.writers import FunctionCtx
 
 
 class Functions:
     """Watches what user code does to the tensors autograd hands it."""
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    def __init__(self, state: RunState) -> None:
+        self.state = state
         self.unshared = 0
         self._hook_writes: dict[Place, int] = {}
 
     def owners_when_unshared(self) -> int:
         """How many owners the target of an in-place op has in a hook when no other branch shares the gradient."""
         if not self.unshared:
-            counter = _CountOwners(self.session)
-            with self.session.silenced(), torch.enable_grad(), level_for(counter):
+            counter = _CountOwners(self.state)
+            with self.state.silenced(), torch.enable_grad(), level_for(counter):
                 hidden = torch.zeros(1, requires_grad=True) * 1
                 hidden.register_hook(lambda grad: grad.mul_(1))
                 torch.autograd.backward((hidden * 3).sum())
@@ -41,7 +40,7 @@ class Functions:
         """A write with grad off: does it hit an input of a custom Function that is not marked dirty?"""
         if not (plan.writes or plan.written_names):
             return
-        user = self.session.frames.user_frame(frame)
+        user = self.state.frames.user_frame(frame)
         if user is None or user.f_code.co_name != "forward" or user.f_code.co_argcount < 1:
             return
         names = argument_names(user.f_code)
@@ -52,24 +51,24 @@ class Functions:
         for name in names[1:]:
             for value in _tensors(values[name]) if name in values else ():
                 if storage_of(value) == storage and value.requires_grad:
-                    self.session.findings.add(
+                    self.state.findings.add(
                         "GG108",
-                        self.session.frames.site(frame).inner,
+                        self.state.frames.site(frame).inner,
                         f"`forward` of a custom Function writes its input `{name}` in place without `ctx.mark_dirty`: "
                         "autograd does not know that the value changed.",
                         Severity.WARNING,
                     )
                     return
 
-    def see_engine_write(self, write: Write, target: Any, frame: FrameType) -> None:
+    def see_engine_write(self, write: StorageWrite, target: Any, frame: FrameType) -> None:
         """A write while backward runs."""
         if write.kind == "function-backward":
             self._backward_write(write, target, frame)
         elif write.kind == "hook":
             self._hook_write(write, target, frame)
 
-    def _backward_write(self, write: Write, target: Any, frame: FrameType) -> None:
-        user = self.session.frames.user_frame(frame)
+    def _backward_write(self, write: StorageWrite, target: Any, frame: FrameType) -> None:
+        user = self.state.frames.user_frame(frame)
         if user is None:
             return
         names = argument_names(user.f_code)
@@ -86,7 +85,7 @@ class Functions:
                 if storage_of(value) == write.storage:
                     what = f"the gradient `{name}` it was given"
         if what:
-            self.session.findings.add(
+            self.state.findings.add(
                 "GG108",
                 write.site.inner,
                 f"`backward` of a custom Function writes {what}: another backward, or another branch that shares "
@@ -94,8 +93,8 @@ class Functions:
                 Severity.WARNING,
             )
 
-    def _hook_write(self, write: Write, target: Any, frame: FrameType) -> None:
-        user = self.session.frames.user_frame(frame)
+    def _hook_write(self, write: StorageWrite, target: Any, frame: FrameType) -> None:
+        user = self.state.frames.user_frame(frame)
         if user is None:
             return
         names = argument_names(user.f_code)
@@ -111,7 +110,7 @@ class Functions:
         writes, self._hook_writes = self._hook_writes, {}
         for place, owners in writes.items():
             if owners > self.owners_when_unshared():
-                self.session.findings.add(
+                self.state.findings.add(
                     "GG110",
                     place,
                     "A tensor hook writes its gradient in place, and another branch of the graph holds the same "
@@ -121,8 +120,8 @@ class Functions:
 
 
 class _CountOwners:
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    def __init__(self, state: RunState) -> None:
+        self.state = state
         self.owners = 0
 
     def see(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:

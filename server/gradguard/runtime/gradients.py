@@ -7,21 +7,19 @@ import sys
 import weakref
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from gradguard.findings import Severity
 from gradguard.runtime import lines
 from gradguard.runtime.collect import Where
-from gradguard.runtime.engine import Survey, survey
 from gradguard.runtime.frames import Place, Site
+from gradguard.runtime.graph import is_leaf, node_of, origin, storage_of
 from gradguard.runtime.plans import Plan
-from gradguard.runtime.tape import Call, is_leaf, node_of, origin, storage_of
-from gradguard.runtime.writers import locals_of
-
-if TYPE_CHECKING:
-    from gradguard.runtime.session import Session
+from gradguard.runtime.run_state import RunState
+from gradguard.runtime.survey import Survey, survey
+from gradguard.runtime.variables import locals_of
 
 MOST_SITES = 4
 MOST_LISTED = 8
@@ -63,8 +61,8 @@ class Cut:
 class Gradients:
     """Follows parameters from optimizer to backward."""
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    def __init__(self, state: RunState) -> None:
+        self.state = state
         self.optimizers: dict[int, Optimizer] = {}
         self.references: dict[int, weakref.ref[Any]] = {}
         self.cuts: dict[tuple[int, int], Cut] = {}
@@ -78,14 +76,14 @@ class Gradients:
 
     def see_drop(self, plan: Plan, args: Any, needs: bool, frame: FrameType) -> None:
         """`item`, `detach` or `torch.tensor` of a value that has a graph; each place is looked at once."""
-        if self.session.watch().depth or not (needs or plan.lifts):
+        if self.state.thread().depth or not (needs or plan.lifts):
             return
-        user = self.session.frames.user_frame(frame)
+        user = self.state.frames.user_frame(frame)
         if user is None:
             return
         key = (id(user.f_code), user.f_lasti)
         if key in self.cuts:
-            self.cuts[key].sequence = self.session.tape.tick()
+            self.cuts[key].sequence = self.state.graph.tick()
             return
         if plan.lifts:
             if self._lifted.get(hash(key), 0) < 3:
@@ -98,7 +96,7 @@ class Gradients:
         place = Place(user.f_code, user.f_lasti)
         if plan.name == "detach" and "detach" not in lines.call_names(place):
             # Autograd detaches the results that it saves.
-            self.session.frames.kind(user.f_code)
+            self.state.frames.kind(user.f_code)
             self._no_drops.add(key)
             return
         what = "`detach`" if plan.name == "detach" else "Reading the value as a Python number"
@@ -114,12 +112,12 @@ class Gradients:
                 self._cut(key, place, "`torch.tensor` of tensors that have a graph", dropped)
 
     def _cut(self, key: tuple[int, int], place: Place, what: str, dropped: list[Any]) -> None:
-        with self.session.silenced():
+        with self.state.silenced():
             asked = [origin(t) for t in dropped]
             found = survey(asked, None)
         leaves = {id(leaf) for leaf, _ in found.leaves} | {id(t) for t in asked if node_of(t) is None}
-        self.session.frames.kind(place.code)
-        self.cuts[key] = Cut(place, what, self.session.tape.tick(), leaves)
+        self.state.frames.kind(place.code)
+        self.cuts[key] = Cut(place, what, self.state.graph.tick(), leaves)
 
     def see_alias_reads(self, plan: Plan, args: Any, frame: FrameType) -> None:
         """An op reads the memory of a parameter through a tensor without grad, such as `p.data`."""
@@ -134,20 +132,20 @@ class Gradients:
             leaf = self.leaf_storages.get(storage_of(tensor))
             if leaf is None:
                 continue
-            user = self.session.frames.user_frame(frame)
+            user = self.state.frames.user_frame(frame)
             if user is None:
                 return
             key = (id(user.f_code), user.f_lasti)
             cut = self.cuts.get(key)
             if cut is None:
-                self.session.frames.kind(user.f_code)
+                self.state.frames.kind(user.f_code)
                 place = Place(user.f_code, user.f_lasti)
                 self.cuts[key] = Cut(
-                    place, "`.data` or `detach` of a parameter", self.session.tape.tick(), {leaf}
+                    place, "`.data` or `detach` of a parameter", self.state.graph.tick(), {leaf}
                 )
             else:
                 cut.leaves.add(leaf)
-                cut.sequence = self.session.tape.tick()
+                cut.sequence = self.state.graph.tick()
 
     def see_use_without_grad(self, plan: Plan, args: Any, frame: FrameType) -> None:
         """A parameter is used under no_grad; a few places per parameter are remembered."""
@@ -162,12 +160,12 @@ class Gradients:
                         return
                     sites = self.without_grad[id(tensor)] = []
                 if len(sites) < MOST_SITES:
-                    site = self.session.frames.site(frame)
+                    site = self.state.frames.site(frame)
                     if site not in sites:
                         sites.append(site)
 
-    def latest_cut(self, call: Call) -> tuple[Place, str] | None:
-        """The last place before a backward where a graph or a parameter was dropped."""
+    def latest_cut(self) -> tuple[Place, str] | None:
+        """The last place where a graph or a parameter was dropped."""
         cuts = sorted(self.cuts.values(), key=lambda c: c.sequence)
         cuts = [c for c in cuts if c.leaves]
         if cuts:
@@ -219,10 +217,10 @@ class Gradients:
         if key is None:
             return
         places: list[Where] = [
-            (path, line) for path in self.session.user_files() for line in lines.stores_named(path, key)
+            (path, line) for path in self.state.frames.user_files() for line in lines.stores_named(path, key)
         ]
         for place in places[:1]:
-            self.session.findings.add(
+            self.state.findings.add(
                 "GG112",
                 place,
                 f"`{key}` keeps the gradient tensor itself, and zeroing or accumulation rewrites it in place: the kept "
@@ -278,7 +276,7 @@ class Gradients:
     def _missing(
         self, where: Where, message: str, related: list[tuple[Where, str]], notes: tuple[str, ...]
     ) -> bool:
-        self.session.findings.add("GG205", where, message, Severity.WARNING, related, notes)
+        self.state.findings.add("GG205", where, message, Severity.WARNING, related, notes)
         return True
 
     def _report_unowned(self, owned: set[int]) -> None:
@@ -298,7 +296,7 @@ class Gradients:
             if place is not None:
                 places[place] = places.get(place, 0) + 1
         for place, count in places.items():
-            self.session.findings.add(
+            self.state.findings.add(
                 "GG204",
                 place,
                 f"backward computes gradients for {count} parameters of this call that no optimizer owns.",

@@ -10,18 +10,17 @@ import sys
 import time
 import weakref
 from collections import defaultdict, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gradguard.findings import Severity
 from gradguard.runtime.carry import receiving
-from gradguard.runtime.collect import Where
-from gradguard.runtime.frames import Place, Site
-from gradguard.runtime.holders import common_container, filled, holds, kind_of, store_in_source
-from gradguard.runtime.tape import Call, Record, node_of, record_of
-
-if TYPE_CHECKING:
-    from gradguard.runtime.session import Session
+from gradguard.runtime.collect import Findings, Where
+from gradguard.runtime.frames import Frames, Place, Site
+from gradguard.runtime.graph import BackwardCall, LiveGraph, NodeRecord, node_of, record_of
+from gradguard.runtime.referrers import common_container, filled, holds, kind_of, store_in_source
+from gradguard.runtime.tracer import Tracer
 
 FEWEST_PULSES = 4
 FEWEST_ALIVE = 3
@@ -60,7 +59,7 @@ class Candidate:
     code: str
     where: Where
     site: Site
-    records: list[Record]
+    records: list[NodeRecord]
     container: str = ""
     fast: bool = False
     related: Where = None
@@ -79,8 +78,20 @@ class Retained:
 class Growth:
     """Samples live nodes and bytes, and finds who keeps them when they grow."""
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    def __init__(
+        self,
+        findings: Findings,
+        frames: Frames,
+        graph: LiveGraph,
+        tracer: Tracer,
+        pulsed: Callable[[], None],
+    ) -> None:
+        """`pulsed` is called at every new pulse."""
+        self._findings = findings
+        self._frames = frames
+        self._graph = graph
+        self._tracer = tracer
+        self._pulsed = pulsed
         self.started = time.perf_counter()
         self.spent = 0.0
         self.timelines: dict[tuple[int, int], Timeline] = {}
@@ -104,22 +115,19 @@ class Growth:
             self._first_op[place] = (site.number, op)
         elif first != (site.number, op):
             return
-        use = self.session.tape.root_use(site)
+        use = self._graph.root_use(site)
         if use is not None:
             use.calls += 1
         self._sample(place, site, "forward")
-        tape = self.session.tape
-        if self._pulse_of_root.get(place) == tape.pulse:
+        if self._pulse_of_root.get(place) == self._graph.pulse:
             self.pulse()
-        self._pulse_of_root[place] = tape.pulse
+        self._pulse_of_root[place] = self._graph.pulse
 
     def pulse(self) -> None:
-        session = self.session
-        session.tracer.clean(sys._getframe(1))
-        session.tape.pulse += 1
-        if session.light:
-            session.duty()
-        alive = len(session.tape.alive_per_pulse)
+        self._tracer.clean(sys._getframe(1))
+        self._graph.pulse += 1
+        self._pulsed()
+        alive = len(self._graph.alive_per_pulse)
         if alive < FEWEST_ALIVE:
             self._next_look = FEWEST_ALIVE
         elif alive >= self._next_look:
@@ -135,20 +143,20 @@ class Growth:
         timeline = self.timelines.get(key)
         if timeline is None:
             timeline = self.timelines[key] = Timeline(site, what)
-        tape = self.session.tape
-        timeline.add(time.perf_counter() - self.started, len(tape.live), tape.live_bytes)
+        seconds = time.perf_counter() - self.started
+        timeline.add(seconds, len(self._graph.live), self._graph.live_bytes)
 
     def after_step(self, site: Site) -> None:
         if site.inner is not None:
             self._sample(site.inner, site, "optimizer step")
 
-    def after_backward(self, call: Call) -> None:
+    def after_backward(self, call: BackwardCall) -> None:
         if call.site.inner is not None:
             self._sample(call.site.inner, call.site, "backward")
-        self.session.tape.era += 1
+        self._graph.era += 1
         self.pulse()
 
-    def see_retained(self, call: Call) -> None:
+    def see_retained(self, call: BackwardCall) -> None:
         place = call.site.inner
         if place is None:
             return
@@ -164,14 +172,13 @@ class Growth:
 
     def look(self) -> None:
         """Looks for tensors of the user that hold the graphs of many pulses."""
-        tape = self.session.tape
-        held: list[tuple[Record, Any]] = []
-        for record in list(tape.live.values()):
+        held: list[tuple[NodeRecord, Any]] = []
+        for record in list(self._graph.live.values()):
             out = record.result()
             node = node_of(out) if out is not None else None
             if node is not None and record_of(node) is record:
                 held.append((record, out))
-        by_site: dict[int, list[tuple[Record, Any]]] = defaultdict(list)
+        by_site: dict[int, list[tuple[NodeRecord, Any]]] = defaultdict(list)
         for record, out in held:
             by_site[record.site.number].append((record, out))
         for group in by_site.values():
@@ -185,7 +192,7 @@ class Growth:
         """One tensor whose graph repeats the same place in many pulses: it was accumulated."""
         order = _records_behind([out])
         pulses: dict[int, set[int]] = defaultdict(set)
-        examples: dict[int, list[Record]] = defaultdict(list)
+        examples: dict[int, list[NodeRecord]] = defaultdict(list)
         for known in order:
             pulses[known.site.number].add(known.pulse)
             examples[known.site.number].append(known)
@@ -198,7 +205,7 @@ class Growth:
                 )
                 return
 
-    def _see_turns(self, group: list[tuple[Record, Any]]) -> bool:
+    def _see_turns(self, group: list[tuple[NodeRecord, Any]]) -> bool:
         """Several tensors accumulated at one place by turns: none of what was ever added there has been let go."""
         site = group[0][0].site
         order = _records_behind([out for _, out in group])
@@ -208,21 +215,21 @@ class Growth:
         where = receiving(site)
         candidate = Candidate("GG201", where, site, added[:64], fast=_bytes(order))
         asked = [out for _, out in group[:MOST_ASKED]]
-        container = common_container(asked, self.session.frames)
+        container = common_container(asked, self._frames)
         if container is not None and holds(container, asked[0]):
             candidate.code, candidate.container = "GG202", kind_of(container)
         self._propose(candidate)
         return True
 
-    def _lasts(self, records: list[Record]) -> bool:
+    def _lasts(self, records: list[NodeRecord]) -> bool:
         """Whether something done once in a while piles up: few yet, but old, and none has been let go."""
         eras = {record.era for record in records}
-        old = self.session.tape.era - min(eras) >= FEWEST_PULSES - 1
+        old = self._graph.era - min(eras) >= FEWEST_PULSES - 1
         return old and len(eras) > 1 and len(records) == records[0].site.made
 
-    def _see_stored(self, group: list[tuple[Record, Any]]) -> bool:
+    def _see_stored(self, group: list[tuple[NodeRecord, Any]]) -> bool:
         """Tensors of one place from many pulses: whether a container stores them, rather than a graph."""
-        container = common_container([out for _, out in group[:MOST_ASKED]], self.session.frames)
+        container = common_container([out for _, out in group[:MOST_ASKED]], self._frames)
         if container is None:
             return False
         records = [record for record, _ in group]
@@ -240,7 +247,7 @@ class Growth:
     def _find_store(self, candidate: Candidate, container: Any) -> None:
         """Names the line that puts things into the container: watched in the next pass, guessed until then."""
         candidate.container = kind_of(container)
-        guess = store_in_source(container, self.session.user_files())
+        guess = store_in_source(container, self._frames.user_files())
         candidate.related = candidate.where
         if guess is not None:
             candidate.where = guess
@@ -259,7 +266,7 @@ class Growth:
             length[0] = now
             return True
 
-        if not self.session.tracer.listen(grew, sys._getframe(1)):
+        if not self._tracer.listen(grew, sys._getframe(1)):
             self._watched.pop(id(container), None)
 
     def _propose(self, candidate: Candidate) -> None:
@@ -297,17 +304,17 @@ class Growth:
             message = f"{held} stores tensors with their graphs from here: {kept} of every pass are kept."
             if candidate.related is not None and candidate.related != candidate.where:
                 related.append((candidate.related, "the stored tensor is computed here"))
-        self.session.findings.add(candidate.code, candidate.where, message, severity, related)
+        self._findings.add(candidate.code, candidate.where, message, severity, related)
 
     def _report_unused(self) -> set[Place]:
         """Module calls in loops whose graphs no backward ever used."""
         covered: set[Place] = set()
-        for use in self.session.tape.roots.values():
+        for use in self._graph.roots.values():
             place = use.site.root_place
             if place is None or use.executed or use.calls < FEWEST_PULSES - 1:
                 continue
             covered.add(place)
-            self.session.findings.add(
+            self._findings.add(
                 "GG204",
                 place,
                 f"Recorded {use.recorded} graph nodes in {use.calls} calls, and no backward ever used one.",
@@ -316,10 +323,10 @@ class Growth:
         return covered
 
     def _report_retained(self) -> None:
-        growing = self.session.findings.has("GG201") or self.session.findings.has("GG202")
+        growing = self._findings.has("GG201") or self._findings.has("GG202")
         for place, retained in self.retained.items():
             if not retained.used_again:
-                self.session.findings.add(
+                self._findings.add(
                     "GG206",
                     place,
                     "`retain_graph=True`, but no second backward went through any of these graphs"
@@ -327,7 +334,7 @@ class Growth:
                     Severity.WARNING if growing else Severity.INFORMATION,
                 )
 
-    def see_create_graph(self, call: Call, leaves: list[Any]) -> None:
+    def see_create_graph(self, call: BackwardCall, leaves: list[Any]) -> None:
         """`backward(create_graph=True)` leaves a cycle of gradient and graph if `.grad` is not reset."""
         place = call.site.inner
         if place is None or not call.accumulate:
@@ -335,7 +342,7 @@ class Growth:
         earlier = self.created.setdefault(place, [])
         alive = [t for t in (r() for r in earlier) if t is not None]
         if alive:
-            self.session.findings.add(
+            self._findings.add(
                 "GG207",
                 place,
                 "`backward(create_graph=True)` ties `.grad` and the graph into a cycle; gradients of an earlier pass "
@@ -348,9 +355,9 @@ class Growth:
         ]
 
 
-def _records_behind(tensors: list[Any]) -> list[Record]:
+def _records_behind(tensors: list[Any]) -> list[NodeRecord]:
     """What is known of the graphs of some tensors, nearest first."""
-    found: list[Record] = []
+    found: list[NodeRecord] = []
     seen: set[Any] = set()
     pending = deque(map(node_of, tensors))
     while pending and len(seen) < MOST_NODES:
@@ -365,5 +372,5 @@ def _records_behind(tensors: list[Any]) -> list[Record]:
     return found
 
 
-def _bytes(records: list[Record]) -> bool:
+def _bytes(records: list[NodeRecord]) -> bool:
     return any(record.bytes and not record.released for record in records)

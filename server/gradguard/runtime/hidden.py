@@ -12,22 +12,10 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
-from gradguard.runtime.tape import RESULTS, Saved, Tape, storage_of
+from gradguard.runtime.graph import RESULTS, Hidden, SavedTensor, saved_names, storage_of
 
 RESULT = -1
 ABOVE = torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradFunctionality)
-
-
-@dataclass(frozen=True, slots=True)
-class Hidden:
-    """What one write through a view saved; if that is not `known`, what it may have saved.
-
-    own_operand: it writes over an operand that it must itself save.
-    """
-
-    known: bool
-    entries: tuple[Saved, ...]
-    own_operand: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +46,7 @@ def hidden_by(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hidde
     own = positions is not None and any(
         i > 0 and storage_of(tensor) == storage_of(args[0]) for i, tensor in saved.items()
     )
-    return Hidden(positions is not None, tuple(Saved(None, "", i, t) for i, t in saved.items()), own)
+    return Hidden(positions is not None, tuple(SavedTensor(None, "", i, t) for i, t in saved.items()), own)
 
 
 def _like(value: Any) -> Any:
@@ -85,7 +73,7 @@ def _positions(func: Any, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], 
         target = given[0] = given[0].clone()
         func(*given, **{name: _made(value) for name, value in kwargs})
         memory = {storage_of(value): i for i, value in enumerate(given) if isinstance(value, torch.Tensor)}
-        for name in Tape().saved_names(target.grad_fn):
+        for name in saved_names(type(target.grad_fn)):
             value = getattr(target.grad_fn, name)
             position = memory.get(storage_of(value)) if isinstance(value, torch.Tensor) else None
             if position is not None:

@@ -11,14 +11,11 @@ import functools
 import sys
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch.library import Library
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
-
-if TYPE_CHECKING:
-    from gradguard.runtime.session import Session
 
 COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 VIEWS = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
@@ -32,10 +29,17 @@ _eval_frame = torch._C._dynamo.eval_frame
 CAN_SKIP = hasattr(_eval_frame, "set_code_exec_strategy")
 
 
-class Seer(Protocol):
-    """What can be put at a level: its `see` runs the operators that come there."""
+class Closable(Protocol):
+    """What is over at some time."""
 
-    session: Session
+    closed: bool
+
+
+class Seer(Protocol):
+    """What can be put at a level: its `see` runs the operators that come there until `state` is closed."""
+
+    @property
+    def state(self) -> Closable: ...
 
     def see(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any: ...
 
@@ -73,7 +77,7 @@ def _fallback(func: Any, *args: Any, **kwargs: Any) -> Any:
         func = func.func()
     _exclude(KEY, True)
     try:
-        if seer is None or seer.session.closed:
+        if seer is None or seer.state.closed:
             # The thread came by the key while somebody watched, or left the state in which it was taken off.
             _include(KEY, False)
             return func._op(*args, **kwargs)
@@ -123,7 +127,7 @@ def _register_with_all() -> None:
 
 def _hands_on_the_tensors() -> bool:
     class Probe:
-        session = type("Open", (), {"closed": False})
+        state = type("Open", (), {"closed": False})
         same = False
 
         def see(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -198,7 +202,7 @@ class ModeLevel(TorchDispatchMode):  # type: ignore[misc]
         self._seer = seer
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if self._seer.session.closed or not isinstance(func, torch._ops.OpOverload):
+        if self._seer.state.closed or not isinstance(func, torch._ops.OpOverload):
             return func(*args, **(kwargs or {}))
         return self._seer.see(func, args, kwargs or {})
 

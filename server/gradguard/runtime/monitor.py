@@ -8,7 +8,7 @@ from types import TracebackType
 
 from gradguard.findings import Finding, Limit, Severity
 from gradguard.runtime.report import RunReport, text_report
-from gradguard.runtime.session import Session
+from gradguard.runtime.watched_run import WatchedRun
 
 
 class Monitor:
@@ -19,14 +19,14 @@ class Monitor:
     """
 
     def __init__(self, light: bool = False) -> None:
-        self._session = Session(light)
+        self._run = WatchedRun(light)
         self.findings: tuple[Finding, ...] = ()
         self.limits: tuple[Limit, ...] = ()
         self.report: RunReport | None = None
 
     def __enter__(self) -> Monitor:
         """Raises RuntimeError if another monitor is on."""
-        self._session.start(sys._getframe(1), follow=True)
+        self._run.start(sys._getframe(1), follow=True)
         return self
 
     def __exit__(
@@ -37,9 +37,9 @@ class Monitor:
     def close(self, error: BaseException | None = None) -> None:
         """Ends the watching; `error` is what ended the watched code. May be called again without effect."""
         if self.report is None:
-            self._session.stop(error)
-            self.findings, self.limits = self._session.results()
-            self.report = RunReport.of(self._session, command=(), path=Path.cwd())
+            self._run.stop(error)
+            self.findings, self.limits = self._run.results()
+            self.report = RunReport.of(self._run, command=(), path=Path.cwd())
 
     def worst(self) -> Severity | None:
         """The loudest severity among the findings, None if there is none."""

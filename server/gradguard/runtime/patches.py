@@ -8,15 +8,17 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from gradguard.runtime.backward import Backward
+from gradguard.runtime.graph import SavedTensor, storage_of
+from gradguard.runtime.host_syncs import HostSyncs
 from gradguard.runtime.level import KEY, compile_alike, unseen
-from gradguard.runtime.tape import Saved, storage_of
-
-if TYPE_CHECKING:
-    from gradguard.runtime.session import Session
+from gradguard.runtime.run_state import RunState
+from gradguard.runtime.silent import SilentWrites
+from gradguard.runtime.watch import Watch
 
 MISSING = object()
 # One wrapper each for all sessions: torch.compile knows them one by one.
@@ -31,8 +33,20 @@ COMPILED = "CompiledFunction"
 class Patches:
     """Installs and removes the wrappers."""
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    def __init__(
+        self,
+        state: RunState,
+        watch: Callable[[], Watch],
+        backward: Backward,
+        host_syncs: HostSyncs,
+        silent_writes: SilentWrites,
+    ) -> None:
+        """`watch` gives the watch of the calling thread."""
+        self._state = state
+        self._watch = watch
+        self._running = backward
+        self._host_syncs = host_syncs
+        self._silent_writes = silent_writes
         self._before: list[tuple[str, Any, Any]] = []
         self._apply: Any = None
         self._backward: Any = None
@@ -69,7 +83,7 @@ class Patches:
                 setattr(torch.Tensor, name, own)
         self._before.clear()
         for makers in MAKERS.values():
-            with self.session.looking():
+            with self._state.looking():
                 compile_alike(*makers)
 
     def _replace(self, name: str, wrapper: Any) -> None:
@@ -78,12 +92,12 @@ class Patches:
 
     def _wrap(self, name: str, see: Callable[[Any], None]) -> None:
         original = getattr(torch.Tensor, name)
-        session = self.session
+        state = self._state
 
         @functools.wraps(original)
         def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if session.sees() and not torch.compiler.is_compiling():
-                with session.looking():
+            if state.sees() and not torch.compiler.is_compiling():
+                with state.looking():
                     see(self)
             return original(self, *args, **kwargs)
 
@@ -91,35 +105,35 @@ class Patches:
 
     def _wrap_data(self) -> None:
         """`x.data = y` runs no operator."""
-        session = self.session
+        state, silent_writes = self._state, self._silent_writes
         original = torch.Tensor.data
 
         def replace(self: Any, value: Any) -> None:
-            entries: list[Saved] = []
-            if session.sees() and not torch.compiler.is_compiling():
-                with session.looking():
-                    entries = session.silent_writes.before_replacing(self, sys._getframe(1))
+            entries: list[SavedTensor] = []
+            if state.sees() and not torch.compiler.is_compiling():
+                with state.looking():
+                    entries = silent_writes.before_replacing(self, sys._getframe(1))
             original.__set__(self, value)
             if entries:
-                with session.looking():
+                with state.looking():
                     for entry in entries:
-                        session.tape.move(entry, storage_of(self))
+                        state.graph.move(entry, storage_of(self))
 
         self._replace("data", property(original.__get__, replace, original.__delete__))
 
     def _wrap_hooks(self, name: str) -> None:
         """The engine runs unwatched; hooks, being the user's code, are watched."""
         original = getattr(torch.Tensor, name)
-        session = self.session
+        state, running = self._state, self._running
 
         @functools.wraps(original)
         def wrapper(self: Any, hook: Any) -> Any:
-            if session.closed or torch.compiler.is_compiling() or not callable(hook):
+            if state.closed or torch.compiler.is_compiling() or not callable(hook):
                 return original(self, hook)
 
             @functools.wraps(hook)
             def watched_hook(*args: Any) -> Any:
-                return session.inside_hook(hook, args)
+                return running.inside_hook(hook, args)
 
             return original(self, watched_hook)
 
@@ -127,7 +141,7 @@ class Patches:
 
     def _wrap_backward(self) -> None:
         """So is the backward of a custom Function."""
-        session = self.session
+        running = self._running
         kind = torch.autograd.function.BackwardCFunction
         original = self._backward = kind.__dict__["apply"]
 
@@ -135,22 +149,22 @@ class Patches:
         def apply(self: Any, *args: Any) -> Any:
             if type(self).__name__.startswith(COMPILED):
                 return original(self, *args)
-            return session.inside_function(original, self, args)
+            return running.inside_function(original, self, args)
 
         kind.apply = apply
 
     def _wrap_apply(self) -> None:
         """Custom Functions run with grad off: only their end tells which node their results got."""
-        session = self.session
+        state, watch = self._state, self._watch
         self._apply = torch.autograd.Function.__dict__["apply"]
         original = self._apply.__func__
 
         @functools.wraps(original)
         def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
             result = original(cls, *args, **kwargs)
-            if session.sees() and not torch.compiler.is_compiling():
-                with session.looking():
-                    session.see_function(cls.__name__, result, sys._getframe(1))
+            if state.sees() and not torch.compiler.is_compiling():
+                with state.looking():
+                    watch().see_function(cls.__name__, result, sys._getframe(1))
             return result
 
         torch.autograd.Function.apply = classmethod(apply)
@@ -159,7 +173,7 @@ class Patches:
         """Tensors of other types are made of results that Python has not seen."""
         for name, (original, wrapper) in MAKERS.items():
             self._replace(name, wrapper if name == "as_subclass" else staticmethod(wrapper))
-            with self.session.looking():
+            with self._state.looking():
                 compile_alike(original, wrapper)
 
     def _wrap_keys(self) -> None:
@@ -172,11 +186,11 @@ class Patches:
         torch._ops._compute_keyset = compute
 
     def _numpy(self, tensor: Any) -> None:
-        self.session.watch().settle()
+        self._watch().settle()
         if tensor.device.type == "cpu" and tensor.layout is torch.strided:
-            self.session.silent_writes.export(tensor)
+            self._silent_writes.export(tensor)
 
     def _cpu(self, tensor: Any) -> None:
         # From a device the copy itself is seen.
-        if tensor.device.type == "cpu" and not self.session.watch().depth:
-            self.session.reads.count("Tensor.cpu", True, sys._getframe(2))
+        if tensor.device.type == "cpu" and not self._state.thread().depth:
+            self._host_syncs.count("Tensor.cpu", True, sys._getframe(2))

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -16,11 +16,9 @@ from gradguard.disk.folder import Folder
 from gradguard.disk.reading import read_or_none
 from gradguard.findings import Finding, Limit, Severity, Span
 from gradguard.runtime import lines
+from gradguard.runtime.growth import Timeline
+from gradguard.runtime.watched_run import WatchedRun
 from gradguard.source.printable import printable
-
-if TYPE_CHECKING:
-    from gradguard.runtime.growth import Timeline
-    from gradguard.runtime.session import Session
 
 SCHEMA = 1
 LAST_RUN = Path(".gradguard", "last-run.json")
@@ -80,23 +78,24 @@ class RunReport:
     troubles: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, session: Session, command: tuple[str, ...], path: Path) -> RunReport:
-        """The report of a session that has ended."""
-        findings, limits = session.results()
-        reads = sorted(session.reads.by_place.values(), key=lambda r: (r.place.path, r.place.line))
+    def of(cls, run: WatchedRun, command: tuple[str, ...], path: Path) -> RunReport:
+        """The report of a run that has ended."""
+        findings, limits = run.results()
+        state, observers = run.state, run.observers
+        syncs = sorted(observers.host_syncs.by_place.values(), key=lambda s: (s.place.path, s.place.line))
         return cls(
             command,
             torch.__version__,
             findings,
             limits,
-            tuple(_series(t) for t in session.growth.timelines.values() if t.passes >= WORTH_SHOWING),
+            tuple(_series(t) for t in observers.growth.timelines.values() if t.passes >= WORTH_SHOWING),
             tuple(
-                HostReads(r.place.path, r.place.line, r.count, r.last - r.first + 1, tuple(sorted(r.ops)))
-                for r in reads
+                HostReads(s.place.path, s.place.line, s.count, s.last - s.first + 1, tuple(sorted(s.ops)))
+                for s in syncs
             ),
-            Costs(session.elapsed, session.seconds, session.operators, session.light),
-            tuple((name, content_hash(name)) for name in session.user_files() if os.path.isfile(name)),
-            tuple(session.troubles),
+            Costs(run.elapsed, state.seconds, state.operators, state.light),
+            tuple((name, content_hash(name)) for name in state.frames.user_files() if os.path.isfile(name)),
+            tuple(state.troubles),
         )
 
 

@@ -21,10 +21,10 @@ from typing import NoReturn
 from gradguard.disk.writing import replace_file
 from gradguard.findings import Severity
 from gradguard.runtime import handlers
-from gradguard.runtime.faults import trimmed_traceback
+from gradguard.runtime.errors import trimmed_traceback
 from gradguard.runtime.html import html_report
 from gradguard.runtime.report import RunReport, document, text_report, write_last_run
-from gradguard.runtime.session import Session
+from gradguard.runtime.watched_run import WatchedRun
 from gradguard.source.printable import printable, printable_json
 
 INTERRUPTED = 130
@@ -58,19 +58,19 @@ def main(argv: Sequence[str]) -> int:
             _say(f"{script} is not valid Python: {error}")
             return 2
         always = (os.path.abspath(script),)
-    session = Session(options.light, always)
+    run = WatchedRun(options.light, always)
 
     def reported() -> int:
-        report = RunReport.of(session, command, root)
+        report = RunReport.of(run, command, root)
         _write(report, options, root)
         return int(any(f.severity.rank <= Severity.WARNING.rank for f in report.findings))
 
     try:
-        code = _watched(session, start, script, reported)
+        code = _watched(run, start, script, reported)
     except _NotStarted as error:
         _say(str(error))
         return 2
-    if session.forked:
+    if run.forked:
         # A child that the program made came to the program's end; its parent writes the report.
         return code
     loud = reported()
@@ -161,32 +161,32 @@ def _search_first(folder: str) -> None:
     sys.path.insert(0, folder)
 
 
-def _watched(session: Session, start: Callable[[], None], script: str, reported: Callable[[], object]) -> int:
+def _watched(run: WatchedRun, start: Callable[[], None], script: str, reported: Callable[[], object]) -> int:
     """Runs the program; its uncaught exception is printed as Python would print it. Returns its exit code.
 
     `reported` is called if the program ends its process itself.
     """
-    session.start(sys._getframe())
+    run.start(sys._getframe())
     error: BaseException | None = None
     leave = os._exit
 
     def leaving(status: int) -> NoReturn:
-        if not session.closed:
-            session.stop()
+        if not run.closed:
+            run.stop()
             reported()
             sys.stderr.flush()
         leave(status)
 
     os._exit = leaving
     try:
-        with handlers.told(session.caught, session.frames.is_user_file):
+        with handlers.told(run.caught, run.frames.is_user_file):
             start()
     except SystemExit as stop:
         error = stop
     except BaseException as raised:
         error = raised
     os._exit = leave
-    session.stop(error)
+    run.stop(error)
     if error is None:
         return 0
     if isinstance(error, SystemExit):

@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import sys
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from gradguard.findings import Severity
 from gradguard.runtime import lines
 from gradguard.runtime.collect import Where
-from gradguard.runtime.faults import distinct
 from gradguard.runtime.frames import Site
-from gradguard.runtime.tape import Call, Record, Saved, Write, node_of, saved_value, storage_of
-
-if TYPE_CHECKING:
-    from gradguard.runtime.session import Session
+from gradguard.runtime.graph import (
+    BackwardCall,
+    NodeRecord,
+    SavedTensor,
+    StorageWrite,
+    distinct,
+    node_of,
+    saved_value,
+    storage_of,
+)
+from gradguard.runtime.run_state import RunState
 
 MOST_ELEMENTS = 262_144
 LINE_ELEMENTS = 4_096
@@ -30,15 +36,15 @@ MOST_SHARED = 64
 class SilentWrites:
     """Keeps the values that saved tensors must have when backward reads them."""
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    def __init__(self, state: RunState) -> None:
+        self.state = state
         self.exported = False
         self.shared: dict[int, int] = {}
         self.sampled = False
         # Whether a write was counted cannot be seen for what was saved out of sight: if so, backward raises.
-        self._unless_it_raises: list[tuple[Call, Saved]] = []
+        self._unless_it_raises: list[tuple[BackwardCall, SavedTensor]] = []
 
-    def see_saved(self, node: Any, record: Record) -> None:
+    def see_saved(self, node: Any, record: NodeRecord) -> None:
         """A new record: takes the values of what lies in memory that NumPy can write."""
         for entry in record.saved:
             if self.exported or not (entry.leaf or entry.result):
@@ -46,7 +52,7 @@ class SilentWrites:
                 if self._is_shared(tensor, entry):
                     self._take(entry, tensor.untyped_storage(), tensor.device, watch=True)
 
-    def _is_shared(self, tensor: Any, entry: Saved) -> bool:
+    def _is_shared(self, tensor: Any, entry: SavedTensor) -> bool:
         """Memory that NumPy has a view of: torch then refuses to resize it."""
         if (
             not entry.shape
@@ -65,65 +71,65 @@ class SilentWrites:
         """`Tensor.numpy` shares the memory of a tensor."""
         self.exported = True
         storage = tensor.untyped_storage()
-        for entry in list(self.session.tape.by_storage.get(storage._cdata, ())):
+        for entry in list(self.state.graph.by_storage.get(storage._cdata, ())):
             if entry.snapshot is None:
                 self._take(entry, storage, tensor.device, watch=True)
 
-    def before_write(self, entry: Saved, target: Any) -> None:
+    def before_write(self, entry: SavedTensor, target: Any) -> None:
         """An operator is about to write memory that a node saved."""
         if entry.snapshot is None:
             self._take(entry, target.untyped_storage(), target.device)
 
-    def before_replacing(self, tensor: Any, frame: FrameType) -> list[Saved]:
+    def before_replacing(self, tensor: Any, frame: FrameType) -> list[SavedTensor]:
         """A tensor is about to get other memory. Returns what may read that from then on, having saved the tensor."""
         storage = storage_of(tensor)
-        entries = list(self.session.tape.by_storage.get(storage, ()))
+        entries = list(self.state.graph.by_storage.get(storage, ()))
         if entries:
-            site = self.session.frames.site(frame)
-            write = Write(self.session.tape.tick(), site, "data", "replaced", storage)
+            site = self.state.frames.site(frame)
+            write = StorageWrite(self.state.graph.tick(), site, "data", "replaced", storage)
             for entry in entries:
                 entry.writes.append(write)
                 self.before_write(entry, tensor)
         return entries
 
-    def _take(self, entry: Saved, storage: Any, device: Any, watch: bool = False) -> None:
-        with self.session.silenced(), torch.no_grad():
+    def _take(self, entry: SavedTensor, storage: Any, device: Any, watch: bool = False) -> None:
+        with self.state.silenced(), torch.no_grad():
             view = torch.empty(0, dtype=entry.dtype, device=device).set_(
                 storage, entry.offset, entry.shape, entry.stride
             )
             entry.snapshot = _sample(view, MOST_ELEMENTS).clone()
             if view.numel() > MOST_ELEMENTS:
                 self.sampled = True
-        self.session.tape.suspects[id(entry)] = entry
+        self.state.graph.suspects[id(entry)] = entry
         if not entry.attribute:
             # Nothing else tells of the memory.
             entry.owner = view
-        if watch and not self.session.light:
+        if watch and not self.state.light:
             # The node holds the memory for as long as this view is kept.
             entry.owner = view
-            if self._lines not in self.session.tracer.listeners:
-                self.session.tracer.listen(self._lines, sys._getframe(3))
+            if self._lines not in self.state.tracer.listeners:
+                self.state.tracer.listen(self._lines, sys._getframe(3))
 
     def _lines(self, line: tuple[str, int]) -> bool:
         """After a line of the user's code: did shared memory change without an operator?"""
-        session = self.session
-        suspects = session.tape.suspects
+        state = self.state
+        suspects = state.graph.suspects
         for entry in list(suspects.values()):
             if entry.writes or entry.owner is None:
                 continue
-            with session.silenced(), torch.no_grad():
+            with state.silenced(), torch.no_grad():
                 probe = _sample(_sample(entry.owner, MOST_ELEMENTS), LINE_ELEMENTS)
                 changed = not _same(probe, _sample(entry.snapshot, LINE_ELEMENTS))
             if changed:
                 site = Site(-1, (), None)
                 entry.writes.append(
-                    Write(session.tape.tick(), site, "numpy", "host", entry.storage, line=line)
+                    StorageWrite(state.graph.tick(), site, "numpy", "host", entry.storage, line=line)
                 )
         return bool(suspects)
 
-    def check(self, call: Call, nodes: list[Any]) -> None:
+    def check(self, call: BackwardCall, nodes: list[Any]) -> None:
         """Before backward runs these nodes: are the values that it will read those that were saved?"""
-        suspects = self.session.tape.suspects
+        suspects = self.state.graph.suspects
         for node in nodes if suspects else ():
             mark = node.metadata.get("gradguard")
             if mark is None or mark.record.hooked or mark.record.released:
@@ -132,7 +138,7 @@ class SilentWrites:
                 if id(entry) in suspects:
                     self._check_entry(call, node, entry)
 
-    def _check_entry(self, call: Call, node: Any, entry: Saved) -> None:
+    def _check_entry(self, call: BackwardCall, node: Any, entry: SavedTensor) -> None:
         try:
             value = saved_value(node, entry)
         except RuntimeError:
@@ -140,14 +146,14 @@ class SilentWrites:
         if value is None:
             return
         if entry.snapshot is not None:
-            with self.session.silenced(), torch.no_grad():
+            with self.state.silenced(), torch.no_grad():
                 same = _same(_sample(value.detach(), MOST_ELEMENTS), entry.snapshot.to(value.device))
             if not same and entry.attribute:
                 self._report(call, entry)
             elif not same:
                 self._unless_it_raises.append((call, entry))
 
-    def after_backward(self, call: Call, error: BaseException | None) -> None:
+    def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         """The backward that `check` looked forward to has ended."""
         waiting = [entry for asked, entry in self._unless_it_raises if asked is call]
         if waiting:
@@ -155,7 +161,7 @@ class SilentWrites:
             for entry in waiting if error is None else ():
                 self._report(call, entry)
 
-    def _report(self, call: Call, entry: Saved) -> None:
+    def _report(self, call: BackwardCall, entry: SavedTensor) -> None:
         record = entry.record
         related: list[tuple[Where, str]] = [
             (record.site.inner, f"`{record.op}` saved the tensor here"),
@@ -187,10 +193,10 @@ class SilentWrites:
 
     def _add(self, where: Where, what: str, related: list[tuple[Where, str]]) -> None:
         message = f"{what}: no error, and the gradient is computed from the changed values."
-        self.session.findings.add("GG105", where, message, Severity.WARNING, related)
+        self.state.findings.add("GG105", where, message, Severity.WARNING, related)
 
 
-def _what(write: Write) -> str:
+def _what(write: StorageWrite) -> str:
     if write.kind == "optimizer":
         return "The optimizer changes parameters that backward still needs, unseen by the version counter"
     if write.kind == "replaced":

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from gradguard.runtime.writers import OPTIMIZED
+from gradguard.runtime.variables import OPTIMIZED
 
 if TYPE_CHECKING:
     from gradguard.runtime.frames import Frames

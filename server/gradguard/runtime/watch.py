@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import sys
 import weakref
+from dataclasses import dataclass
 from time import perf_counter
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from gradguard.runtime import plans
 from gradguard.runtime.frames import Site
-from gradguard.runtime.hidden import Hidden, hidden_by
+from gradguard.runtime.functions import Functions
+from gradguard.runtime.gradients import Gradients
+from gradguard.runtime.graph import Hidden, node_of, storage_of
+from gradguard.runtime.growth import Growth
+from gradguard.runtime.hidden import hidden_by
+from gradguard.runtime.host_syncs import HostSyncs
 from gradguard.runtime.level import level_for, skip_compiling
 from gradguard.runtime.plans import Plan, plan_for
-from gradguard.runtime.tape import node_of, storage_of
-
-if TYPE_CHECKING:
-    from gradguard.runtime.session import Session, Step
+from gradguard.runtime.run_state import RunState
+from gradguard.runtime.silent import SilentWrites
+from gradguard.runtime.writers import Writers
 
 MOST_RESULTS = 4
 _top_hooks = torch._C._autograd._top_saved_tensors_default_hooks
@@ -38,21 +43,27 @@ def saved_tensor_hooks_on() -> bool:
     return _top_hooks(False) is not None
 
 
+@dataclass(frozen=True, slots=True)
+class Observers:
+    """The parts that are told what the operators of the program do, each of which looks for mistakes of its kind."""
+
+    host_syncs: HostSyncs
+    gradients: Gradients
+    growth: Growth
+    functions: Functions
+    silent_writes: SilentWrites
+
+
 class Watch:
-    """One thread's eyes. `on` tells whether they are open.
+    """One thread's eyes. `on` tells whether they are open. Made in the thread itself."""
 
-    silent: the monitor itself is computing. depth: runs of the engine under way in this thread. engine_watched: whether
-    the code that called them is watched. steps: optimizer steps under way.
-    """
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    def __init__(self, state: RunState, observers: Observers, writers: Writers) -> None:
+        self.state = state
+        self._thread = state.thread()
+        self._observers = observers
+        self._writers = writers
         self.level = level_for(self)
         self.on = False
-        self.silent = False
-        self.depth = 0
-        self.engine_watched = False
-        self.steps: list[Step] = []
         self.plans: dict[Any, Plan] = {}
         self.pending: list[tuple[weakref.ref[Any], Site, str, bool]] = []
         # Writes through a view, by the base that gets the new node.
@@ -77,13 +88,13 @@ class Watch:
             try:
                 self._flush()
             except Exception as error:
-                self.session.trouble(error)
+                self.state.trouble(error)
 
     def see(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """Runs an operator that the level has met."""
-        session = self.session
+        state = self.state
         run = func._op
-        if self.silent or getattr(_compiling, "compile_context", None) is not None:
+        if self._thread.silent or getattr(_compiling, "compile_context", None) is not None:
             return run(*args, **kwargs)
         plan = self.plans.get(func)
         note: tuple[Site, bool] | None = None
@@ -95,11 +106,11 @@ class Watch:
             if plan is None:
                 plan = self.plans[func] = plan_for(func)
             if not plan.composite:
-                session.operators += 1
+                state.operators += 1
                 note = self._before(plan, args, kwargs)
         except Exception as error:
-            session.trouble(error)
-        session.seconds += perf_counter() - began
+            state.trouble(error)
+        state.seconds += perf_counter() - began
         if plan is not None and plan.composite:
             # With no kernel of autograd above, as in inference mode, it comes here whole.
             return self.level.run_parts(func, args, kwargs)
@@ -112,35 +123,35 @@ class Watch:
 
     def _before(self, plan: Plan, args: Any, kwargs: dict[str, Any]) -> tuple[Site, bool] | None:
         """Looks at an operator before it runs. Returns its site if autograd will record it."""
-        session = self.session
+        frames, observers = self.state.frames, self._observers
         frame = sys._getframe(3)
         if (
             plan.reads_host
             or (plan.masked and plans.masks_read(plan, args))
             or (plan.copies and plans.copies_to_host(args, kwargs))
         ):
-            session.reads.see(plan, kwargs, args, frame)
-        if not session.reads.steps and not self.depth:
-            session.reads.see_pass(plan, frame)
+            observers.host_syncs.see(plan, kwargs, args, frame)
+        if not observers.host_syncs.steps and not self._thread.depth:
+            observers.host_syncs.see_pass(plan, frame)
         needs = self._needs_grad(plan, args)
         if plan.drops or plan.lifts:
-            session.gradients.see_drop(plan, args, needs, frame)
+            observers.gradients.see_drop(plan, args, needs, frame)
         site: Site | None = None
         if plan.writes or plan.written_names or plan.statistics is not None:
-            site = session.frames.site(frame)
+            site = frames.site(frame)
             self._see_writes(plan, args, kwargs, site, frame)
         if not needs:
-            if not self.depth:
-                session.gradients.see_alias_reads(plan, args, frame)
+            if not self._thread.depth:
+                observers.gradients.see_alias_reads(plan, args, frame)
             return None
         if not _is_grad_enabled():
-            if not self.depth:
-                session.gradients.see_use_without_grad(plan, args, frame)
+            if not self._thread.depth:
+                observers.gradients.see_use_without_grad(plan, args, frame)
             return None
         if site is None:
-            site = session.frames.site(frame)
+            site = frames.site(frame)
         if site.root is not None:
-            session.growth.see_root(site, plan.name)
+            observers.growth.see_root(site, plan.name)
         return (site, saved_tensor_hooks_on())
 
     def _needs_grad(self, plan: Plan, args: Any) -> bool:
@@ -176,7 +187,7 @@ class Watch:
                 base = target._base
                 pending.append((weakref.ref(base), site, name, hooked))
                 if not index and not hooked:
-                    with self.session.looking():
+                    with self.state.looking():
                         behind = hidden_by(func, args, kwargs)
                         if behind is not None:
                             self.hidden[id(base)] = behind
@@ -184,7 +195,7 @@ class Watch:
     def _flush(self) -> None:
         pending, self.pending = self.pending, []
         hidden, self.hidden = self.hidden, {}
-        record = self.session.tape.record
+        record = self.state.graph.record
         for reference, site, name, hooked in pending:
             out = reference()
             if out is None:
@@ -196,32 +207,44 @@ class Watch:
             if made is None:
                 continue
             if made.saved:
-                self.session.silent_writes.see_saved(node, made)
+                self._observers.silent_writes.see_saved(node, made)
             behind = hidden.get(id(out))
             if behind is not None:
-                self.session.tape.see_hidden(made, behind)
+                self.state.graph.see_hidden(made, behind)
 
     def _see_writes(
         self, plan: Plan, args: Any, kwargs: dict[str, Any], site: Site, frame: FrameType
     ) -> None:
-        session = self.session
-        tape = session.tape
+        observers = self._observers
         targets = plans.schema_target(plan, args, kwargs)
         for target in targets:
             if target.layout is not torch.strided:
                 continue
             storage = storage_of(target)
-            entries = tape.by_storage.get(storage)
-            if not entries and not self.depth:
+            entries = self.state.graph.by_storage.get(storage)
+            if not entries and not self._thread.depth:
                 if not _is_grad_enabled():
-                    session.functions.see_forward_write(target, plan, frame)
+                    observers.functions.see_forward_write(target, plan, frame)
                 continue
-            write = session.writers.describe(plan, target, storage, site, frame)
-            if self.depth:
-                session.functions.see_engine_write(write, target, frame)
+            write = self._writers.describe(plan, target, storage, site, frame)
+            if self._thread.depth:
+                observers.functions.see_engine_write(write, target, frame)
             for entry in list(entries or ()):
                 entry.writes.append(write)
-                session.silent_writes.before_write(entry, target)
+                observers.silent_writes.before_write(entry, target)
+
+    def see_function(self, name: str, result: Any, frame: FrameType) -> None:
+        """A custom Function returned."""
+        if not self.on:
+            return
+        self.settle()
+        for out in result if isinstance(result, tuple) else (result,):
+            node = getattr(out, "grad_fn", None)
+            if node is not None:
+                hooked = saved_tensor_hooks_on()
+                record = self.state.graph.record(node, self.state.frames.site(frame), name, out, hooked)
+                if record is not None and record.saved:
+                    self._observers.silent_writes.see_saved(node, record)
 
 
 skip_compiling(Watch.see)

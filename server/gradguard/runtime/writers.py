@@ -2,69 +2,40 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-import sys
-from types import CodeType, FrameType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from types import CodeType, FrameType
+from typing import Any
 
 import torch
 
-from gradguard.runtime.frames import Site
+from gradguard.runtime.frames import Frames, Site
+from gradguard.runtime.graph import LiveGraph, StorageWrite
 from gradguard.runtime.plans import Plan
-from gradguard.runtime.tape import Write
+from gradguard.runtime.variables import first_argument
 
-if TYPE_CHECKING:
-    from gradguard.runtime.session import Session
-
-OPTIMIZED = 0x1
 FunctionCtx = torch.autograd.function.FunctionCtx
 
 
-def locals_of(frame: FrameType, names: tuple[str, ...]) -> dict[str, Any]:
-    """Some variables of a frame, without leaving a copy of the others behind.
-
-    Before Python 3.13 reading `f_locals` fills a dictionary that lives as long as the frame; left alone it would
-    keep every tensor in it alive.
-    """
-    values = frame.f_locals
-    found = {name: values[name] for name in names if name in values}
-    if sys.version_info < (3, 13) and frame.f_code.co_flags & OPTIMIZED:
-        values.clear()
-    return found
-
-
-def argument_names(code: CodeType) -> tuple[str, ...]:
-    count = code.co_argcount + code.co_kwonlyargcount
-    count += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
-    return code.co_varnames[:count]
-
-
-def first_argument(frame: FrameType) -> Any:
-    code = frame.f_code
-    if not code.co_argcount:
-        return None
-    return locals_of(frame, code.co_varnames[:1]).get(code.co_varnames[0])
-
-
-def code_of(given: Any) -> CodeType | None:
-    """The code that runs when something is called; None if it is not Python's."""
-    while isinstance(given, functools.partial):
-        given = given.func
-    if not isinstance(given, (FunctionType, MethodType)):
-        given = inspect.getattr_static(type(given), "__call__", None)
-    code = getattr(inspect.unwrap(given), "__code__", None)
-    return code if isinstance(code, CodeType) else None
-
-
 class Writers:
-    """Names the writer of a write that matters."""
+    """Names the writer of a write that matters.
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.hook_caller = type(session).inside_hook.__code__
+    `hook_caller` is the code that runs the hooks of the program; `closures` gives the code that the optimizer steps under
+    way in this thread were given to run.
+    """
 
-    def describe(self, plan: Plan, target: Any, storage: int, site: Site, frame: FrameType) -> Write:
+    def __init__(
+        self,
+        frames: Frames,
+        graph: LiveGraph,
+        hook_caller: CodeType,
+        closures: Callable[[], Iterable[CodeType]],
+    ) -> None:
+        self._frames = frames
+        self._graph = graph
+        self._hook_caller = hook_caller
+        self._closures = closures
+
+    def describe(self, plan: Plan, target: Any, storage: int, site: Site, frame: FrameType) -> StorageWrite:
         kind, site = self._kind(site, frame)
         if plan.statistics is not None:
             kind = "statistics"
@@ -73,10 +44,10 @@ class Writers:
             through = "a view"
         elif plan.statistics is None and not target.requires_grad and kind == "inplace":
             through = "an alias without grad"
-        return Write(self.session.tape.tick(), site, plan.name, kind, storage, through)
+        return StorageWrite(self._graph.tick(), site, plan.name, kind, storage, through)
 
     def _kind(self, site: Site, frame: FrameType | None) -> tuple[str, Site]:
-        frames = self.session.frames
+        frames = self._frames
         start: FrameType | None = frame
         while frame is not None and frame is not frames.base:
             if self._is_closure(frame):
@@ -90,18 +61,18 @@ class Writers:
                     name = "forward" if frame.f_code.co_name == "forward" else "backward"
                     return f"function-{name}", site
             above = frame.f_back
-            if above is not None and above.f_code is self.hook_caller:
+            if above is not None and above.f_code is self._hook_caller:
                 return "hook", site
             frame = above
         return "inplace", site
 
     def _is_closure(self, frame: FrameType) -> bool:
         """Whether an optimizer was given this code to run in its step."""
-        return any(frame.f_code is code for step in self.session.watch().steps for code in step.closures)
+        return any(frame.f_code is code for code in self._closures())
 
     def _outside_optimizer(self, site: Site, frame: FrameType | None) -> Site:
         """The site of the call into the optimizer."""
-        frames = self.session.frames
+        frames = self._frames
         outside: FrameType | None = frame
         while frame is not None:
             if isinstance(first_argument(frame), torch.optim.Optimizer):

@@ -1,7 +1,7 @@
 """What is known about the real autograd graph while it lives.
 
-A `Record` stands for one node. It is reachable from the node through a `Mark` in `node.metadata`, a dictionary
-that lives inside the node; when the node dies the mark dies and the record leaves the tape. The tape never holds
+A `NodeRecord` stands for one node. It is reachable from the node through a `Mark` in `node.metadata`, a dictionary
+that lives inside the node; when the node dies the mark dies and its record is dropped. Nothing here ever holds
 a node or a tensor, so memory is freed exactly when it would be without the monitor.
 """
 
@@ -11,14 +11,11 @@ import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from gradguard.runtime.frames import Place, RootUse, Site
-
-if TYPE_CHECKING:
-    from gradguard.runtime.hidden import Hidden
 
 KEY = "gradguard"
 _storage_address: Callable[[Any], int] = torch._C._storage_address
@@ -27,7 +24,7 @@ AccumulateGrad = torch._C._functions.AccumulateGrad
 RESULTS = {"_saved_result", "_saved_output", "_saved_out"}
 
 
-class Saved:
+class SavedTensor:
     """One tensor a node saved: which attribute (empty if out of sight), which memory, at which version.
 
     writes: later writes to that memory while the node still needed it. snapshot: values before the first write
@@ -54,9 +51,9 @@ class Saved:
         "writes",
     )
 
-    def __init__(self, record: Record | None, attribute: str, index: int, tensor: Any) -> None:
+    def __init__(self, record: NodeRecord | None, attribute: str, index: int, tensor: Any) -> None:
         if record is not None:
-            self.record: Record = record
+            self.record: NodeRecord = record
         self.attribute = attribute
         self.result = attribute in RESULTS
         self.index = index
@@ -68,14 +65,14 @@ class Saved:
         self.stride = tuple(tensor.stride())
         self.offset: int = tensor.storage_offset()
         self.size: int = tensor.numel() * tensor.element_size()
-        self.writes: list[Write] = []
+        self.writes: list[StorageWrite] = []
         self.snapshot: Any = None
         self.owner: Any = None
         self.moved = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class StorageWrite:
     """A write to memory: `kind` is inplace, optimizer, hook, function-forward, function-backward, statistics, host, or
     replaced, when a tensor got other memory.
 
@@ -91,7 +88,19 @@ class Write:
     line: tuple[str, int] | None = None
 
 
-class Record:
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What one write through a view saved; if that is not `known`, what it may have saved.
+
+    own_operand: it writes over an operand that it must itself save.
+    """
+
+    known: bool
+    entries: tuple[SavedTensor, ...]
+    own_operand: bool
+
+
+class NodeRecord:
     """One node: which op made it, where, what it saved, and which backward ran it.
 
     hidden: what a write through a view may have saved out of sight; this is the node of the base.
@@ -124,9 +133,9 @@ class Record:
         self.pulse = pulse
         self.out = out
         self.hooked = hooked
-        self.saved: tuple[Saved, ...] = ()
+        self.saved: tuple[SavedTensor, ...] = ()
         self.bytes = 0
-        self.call: Call | None = None
+        self.call: BackwardCall | None = None
         self.calls = 0
         self.released = False
         self.alive = True
@@ -142,7 +151,7 @@ class Record:
 
 
 @dataclass(slots=True)
-class Call:
+class BackwardCall:
     """One run of the engine."""
 
     number: int
@@ -150,24 +159,24 @@ class Call:
     retain: bool
     create: bool
     accumulate: bool
-    records: list[Record] = field(default_factory=list)
+    records: list[NodeRecord] = field(default_factory=list)
     failed: bool = False
 
 
 class Mark:
     """Dies with its node."""
 
-    __slots__ = ("record", "tape")
+    __slots__ = ("graph", "record")
 
-    def __init__(self, record: Record, tape: Tape) -> None:
+    def __init__(self, record: NodeRecord, graph: LiveGraph) -> None:
         self.record = record
-        self.tape = tape
+        self.graph = graph
 
     def __del__(self) -> None:
-        self.tape.forget(self.record)
+        self.graph.forget(self.record)
 
 
-class Tape:
+class LiveGraph:
     """All live records, indexed by the memory they saved."""
 
     def __init__(self) -> None:
@@ -175,11 +184,11 @@ class Tape:
         self.sequence = 0
         self.pulse = 0
         self.era = 0
-        self.live: dict[int, Record] = {}
+        self.live: dict[int, NodeRecord] = {}
         self.live_bytes = 0
-        self.by_storage: dict[int, list[Saved]] = defaultdict(list)
+        self.by_storage: dict[int, list[SavedTensor]] = defaultdict(list)
         self.alive_per_pulse: Counter[int] = Counter()
-        self.suspects: dict[int, Saved] = {}
+        self.suspects: dict[int, SavedTensor] = {}
         self.roots: dict[Place, RootUse] = {}
         self._names: dict[type, tuple[str, ...]] = {}
 
@@ -187,12 +196,12 @@ class Tape:
         self.sequence += 1
         return self.sequence
 
-    def record(self, node: Any, site: Site, op: str, out: Any, hooked: bool) -> Record | None:
+    def record(self, node: Any, site: Site, op: str, out: Any, hooked: bool) -> NodeRecord | None:
         """Starts the record of a node, or returns None if the node already has one."""
         metadata = node.metadata
         if KEY in metadata:
             return None
-        record = Record(site, op, self.tick(), self.pulse, weakref.ref(out), hooked)
+        record = NodeRecord(site, op, self.tick(), self.pulse, weakref.ref(out), hooked)
         if isinstance(out, torch.Tensor) and out._is_view():
             record.version = out._version
         metadata[KEY] = Mark(record, self)
@@ -214,9 +223,13 @@ class Tape:
             site.use = self.roots.setdefault(place, RootUse(site))
         return site.use
 
-    def _see_saved(self, node: Any, record: Record) -> None:
-        saved: list[Saved] = []
-        for name in self.saved_names(node):
+    def _see_saved(self, node: Any, record: NodeRecord) -> None:
+        saved: list[SavedTensor] = []
+        kind = type(node)
+        names = self._names.get(kind)
+        if names is None:
+            names = self._names[kind] = saved_names(kind)
+        for name in names:
             try:
                 value = getattr(node, name)
             except RuntimeError:
@@ -226,10 +239,10 @@ class Tape:
             if isinstance(value, torch.Tensor):
                 if value.layout is not torch.strided:
                     continue
-                saved.append(Saved(record, name, -1, value))
+                saved.append(SavedTensor(record, name, -1, value))
             elif isinstance(value, (tuple, list)):
                 saved.extend(
-                    Saved(record, name, i, item)
+                    SavedTensor(record, name, i, item)
                     for i, item in enumerate(value)
                     if isinstance(item, torch.Tensor) and item.layout is torch.strided
                 )
@@ -245,7 +258,7 @@ class Tape:
                 record.bytes += entry.size
         self.live_bytes += record.bytes
 
-    def see_hidden(self, record: Record, hidden: Hidden) -> None:
+    def see_hidden(self, record: NodeRecord, hidden: Hidden) -> None:
         """What a new node may have saved out of sight."""
         record.hidden = hidden
         for entry in hidden.entries:
@@ -253,27 +266,14 @@ class Tape:
             self.by_storage[entry.storage].append(entry)
         record.saved += hidden.entries
 
-    def saved_names(self, node: Any) -> tuple[str, ...]:
-        """Attributes of the node that may hold saved tensors."""
-        kind = type(node)
-        names = self._names.get(kind)
-        if names is None:
-            if isinstance(node, torch.autograd.function.FunctionCtx):
-                names = ("saved_tensors",)
-            else:
-                raw = {n.removeprefix("_raw") for n in dir(kind) if n.startswith("_raw_saved_")}
-                names = tuple(sorted(n for n in raw if hasattr(kind, n)))
-            self._names[kind] = names
-        return names
-
-    def move(self, entry: Saved, storage: int) -> None:
+    def move(self, entry: SavedTensor, storage: int) -> None:
         """The tensor that was saved may have other memory now."""
         if entry.moved:
             self._unindex_entry(entry, entry.moved)
         entry.moved = storage
         self.by_storage[storage].append(entry)
 
-    def release(self, record: Record) -> None:
+    def release(self, record: NodeRecord) -> None:
         """The engine freed what the node had saved."""
         if record.released:
             return
@@ -281,7 +281,7 @@ class Tape:
         self.live_bytes -= record.bytes
         self._unindex(record)
 
-    def forget(self, record: Record) -> None:
+    def forget(self, record: NodeRecord) -> None:
         """The node died."""
         if self.closed or not record.alive:
             return
@@ -296,7 +296,7 @@ class Tape:
             self.live_bytes -= record.bytes
             self._unindex(record)
 
-    def _unindex(self, record: Record) -> None:
+    def _unindex(self, record: NodeRecord) -> None:
         for entry in record.saved:
             self._unindex_entry(entry, entry.storage)
             if entry.moved:
@@ -304,13 +304,36 @@ class Tape:
             self.suspects.pop(id(entry), None)
             entry.snapshot = entry.owner = None
 
-    def _unindex_entry(self, entry: Saved, storage: int) -> None:
+    def _unindex_entry(self, entry: SavedTensor, storage: int) -> None:
         entries = self.by_storage.get(storage)
         if entries is not None:
             if entry in entries:
                 entries.remove(entry)
             if not entries:
                 del self.by_storage[storage]
+
+
+def saved_names(kind: type) -> tuple[str, ...]:
+    """Attributes that may hold saved tensors in nodes of a class."""
+    if issubclass(kind, torch.autograd.function.FunctionCtx):
+        return ("saved_tensors",)
+    raw = {n.removeprefix("_raw") for n in dir(kind) if n.startswith("_raw_saved_")}
+    return tuple(sorted(n for n in raw if hasattr(kind, n)))
+
+
+def distinct(writes: list[StorageWrite]) -> list[StorageWrite]:
+    """One write of each place in the program, those of statistics left out."""
+    seen: set[tuple[int, int]] = set()
+    found = []
+    for write in writes:
+        place = write.site.inner
+        if place is None or write.kind == "statistics":
+            continue
+        key = (id(place.code), place.instruction)
+        if key not in seen:
+            seen.add(key)
+            found.append(write)
+    return found
 
 
 def storage_of(tensor: Any) -> int:
@@ -353,13 +376,13 @@ def leaf_of(node: Any) -> Any:
     return node.variable if type(node) is AccumulateGrad else None
 
 
-def record_of(node: Any) -> Record | None:
+def record_of(node: Any) -> NodeRecord | None:
     """The record of a node, None if it was made while nobody watched."""
     mark = node.metadata.get(KEY)
     return None if mark is None else mark.record
 
 
-def saved_value(node: Any, entry: Saved) -> Any:
+def saved_value(node: Any, entry: SavedTensor) -> Any:
     """The tensor a node saved; None if it is out of sight, and not sure to be saved or not held.
 
     Raises RuntimeError as torch does: modified in place, or freed.

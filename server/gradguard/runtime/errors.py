@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import os
 import traceback
+from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from gradguard.findings import Severity
 from gradguard.runtime import lines
 from gradguard.runtime.carry import carried_from, cause_of
-from gradguard.runtime.collect import Where
-from gradguard.runtime.engine import root_node
-from gradguard.runtime.frames import Place
-from gradguard.runtime.tape import Call, Record, Saved, Write, record_of, saved_value
-from gradguard.runtime.writers import argument_names
-
-if TYPE_CHECKING:
-    from gradguard.runtime.session import Session
+from gradguard.runtime.collect import Findings, Where
+from gradguard.runtime.frames import Frames, Place
+from gradguard.runtime.graph import (
+    BackwardCall,
+    LiveGraph,
+    NodeRecord,
+    SavedTensor,
+    StorageWrite,
+    distinct,
+    record_of,
+    saved_value,
+)
+from gradguard.runtime.survey import root_node
+from gradguard.runtime.variables import argument_names
 
 STALE = "modified by an inplace operation"
 FREED = "backward through the graph a second time"
@@ -46,13 +53,23 @@ AT_STATEMENT = (
 )  # fmt: skip
 
 
-class Faults:
+class TorchErrors:
     """Turns errors of torch into findings; never raises for an error it does not know."""
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    def __init__(
+        self,
+        findings: Findings,
+        frames: Frames,
+        graph: LiveGraph,
+        latest_cut: Callable[[], tuple[Place, str] | None],
+    ) -> None:
+        """`latest_cut` is where a graph or a parameter was last dropped, and by what."""
+        self._findings = findings
+        self._frames = frames
+        self._graph = graph
+        self._latest_cut = latest_cut
 
-    def of_backward(self, call: Call, roots: Any, error: BaseException) -> None:
+    def of_backward(self, call: BackwardCall, roots: Any, error: BaseException) -> None:
         text = str(error)
         if STALE in text:
             self._stale(call, roots, text)
@@ -88,7 +105,7 @@ class Faults:
                     stack = _towards_giver(stack)
                 if stack:
                     frame, instruction = stack[-1]
-                    self.session.findings.add(
+                    self._findings.add(
                         code,
                         Place(frame.f_code, instruction),
                         meaning,
@@ -100,9 +117,9 @@ class Faults:
     def _callers(self, frame: FrameType | None) -> list[tuple[FrameType, int]]:
         """Frames of the user's code that wait for this one, outermost first, with the instruction each stands at."""
         found: list[tuple[FrameType, int]] = []
-        while frame is not None and frame is not self.session.frames.base:
+        while frame is not None and frame is not self._frames.base:
             frame = frame.f_back
-            if frame is not None and self.session.frames.is_user_file(frame.f_code.co_filename):
+            if frame is not None and self._frames.is_user_file(frame.f_code.co_filename):
                 found.append((frame, frame.f_lasti))
         return found[::-1]
 
@@ -110,12 +127,12 @@ class Faults:
         """Frames of the user's code in a traceback, outermost first, with the instruction each stood at."""
         found: list[tuple[Any, int]] = []
         while trace is not None:
-            if self.session.frames.is_user_file(trace.tb_frame.f_code.co_filename):
+            if self._frames.is_user_file(trace.tb_frame.f_code.co_filename):
                 found.append((trace.tb_frame, trace.tb_lasti))
             trace = trace.tb_next
         return found
 
-    def _stale(self, call: Call, roots: Any, text: str) -> None:
+    def _stale(self, call: BackwardCall, roots: Any, text: str) -> None:
         stale = [(node, entry) for node, entry in self._entries(roots) if _is_stale(node, entry)]
         told = False
         for _, entry in stale:
@@ -129,7 +146,7 @@ class Faults:
                 self._report_own_operand(call, record, text)
         told = told or self._stale_out_of_sight(call, roots, text)
         if not told:
-            self.session.findings.add(
+            self._findings.add(
                 "GG101",
                 call.site.inner,
                 "backward needs a tensor that was modified in place, by a write the monitor did not see "
@@ -138,7 +155,7 @@ class Faults:
                 notes=(f"torch: {text}",),
             )
 
-    def _stale_out_of_sight(self, call: Call, roots: Any, text: str) -> bool:
+    def _stale_out_of_sight(self, call: BackwardCall, roots: Any, text: str) -> bool:
         """Writes to memory that a node may have saved where it cannot be looked at."""
         told = False
         for node in _nodes(roots):
@@ -154,8 +171,8 @@ class Faults:
                     self._report_write(call, record, write, text)
         return told
 
-    def _report_own_operand(self, call: Call, record: Record, text: str) -> None:
-        self.session.findings.add(
+    def _report_own_operand(self, call: BackwardCall, record: NodeRecord, text: str) -> None:
+        self._findings.add(
             "GG101",
             record.site.inner,
             f"In-place `{record.op}` overwrites an operand that it must itself save for backward.",
@@ -164,21 +181,21 @@ class Faults:
             (f"torch: {text}",),
         )
 
-    def _entries(self, roots: Any) -> list[tuple[Any, Saved]]:
-        found: list[tuple[Any, Saved]] = []
+    def _entries(self, roots: Any) -> list[tuple[Any, SavedTensor]]:
+        found: list[tuple[Any, SavedTensor]] = []
         for node in _nodes(roots):
             record = record_of(node)
             if record is not None:
                 found.extend((node, entry) for entry in record.saved)
         return found
 
-    def _report_write(self, call: Call, record: Record, write: Write, text: str) -> None:
+    def _report_write(self, call: BackwardCall, record: NodeRecord, write: StorageWrite, text: str) -> None:
         related: list[tuple[Where, str]] = [
             (record.site.inner, f"`{record.op}` saved the tensor here"),
             (call.site.inner, "this backward still needs it"),
         ]
         notes = (f"torch: {text}",)
-        add = self.session.findings.add
+        add = self._findings.add
         if write.kind == "optimizer":
             carried = carried_from(record, call) if record.call is not None else None
             if carried is not None and record.call is not None and record.call.retain:
@@ -236,11 +253,11 @@ class Faults:
             notes,
         )
 
-    def _freed(self, call: Call, roots: Any, text: str) -> None:
+    def _freed(self, call: BackwardCall, roots: Any, text: str) -> None:
         found = _boundary(roots, call)
         notes = (f"torch: {text}",)
         if found is None:
-            self.session.findings.add(
+            self._findings.add(
                 "GG203",
                 call.site.inner,
                 "backward reaches a graph that an earlier backward freed; the earlier one was not watched.",
@@ -253,7 +270,7 @@ class Faults:
         cause = cause_of(old, new, call, self._first_of(old))
         made = (old.site.inner, f"the freed part ends here, in the result of `{old.op}`")
         if cause is None:
-            self.session.findings.add(
+            self._findings.add(
                 "GG203",
                 call.site.inner,
                 "This backward goes through a graph that an earlier backward has freed.",
@@ -262,7 +279,7 @@ class Faults:
                 notes,
             )
             return
-        self.session.findings.add(
+        self._findings.add(
             "GG203",
             cause,
             "A tensor that is carried over from here still has the graph of an earlier pass, which its backward freed.",
@@ -275,17 +292,17 @@ class Faults:
             notes,
         )
 
-    def _first_of(self, record: Record) -> Record:
+    def _first_of(self, record: NodeRecord) -> NodeRecord:
         """The record of the op that computed a tensor, for one of an op that wrote it."""
         out = record.out()
-        same = [r for r in self.session.tape.live.values() if out is not None and r.out() is out]
+        same = [r for r in self._graph.live.values() if out is not None and r.out() is out]
         return min(same, key=lambda r: r.sequence, default=record)
 
-    def _no_graph(self, call: Call, text: str) -> None:
-        cut = self.session.gradients.latest_cut(call)
+    def _no_graph(self, call: BackwardCall, text: str) -> None:
+        cut = self._latest_cut()
         related: list[tuple[Where, str]] = [(call.site.inner, "backward finds no graph here")]
         if cut is None:
-            self.session.findings.add(
+            self._findings.add(
                 "GG205",
                 call.site.inner,
                 "backward is called on a value that no parameter leads to.",
@@ -294,7 +311,7 @@ class Faults:
             )
             return
         place, what = cut
-        self.session.findings.add(
+        self._findings.add(
             "GG205",
             place,
             f"{what} cuts the graph, and nothing else leads from the parameters to the loss.",
@@ -319,7 +336,7 @@ def _nodes(roots: Any) -> list[Any]:
     return order
 
 
-def _is_stale(node: Any, entry: Saved) -> bool:
+def _is_stale(node: Any, entry: SavedTensor) -> bool:
     if entry.record.hooked or not entry.attribute:
         return False
     try:
@@ -329,24 +346,10 @@ def _is_stale(node: Any, entry: Saved) -> bool:
     return False
 
 
-def distinct(writes: list[Write]) -> list[Write]:
-    seen: set[tuple[int, int]] = set()
-    found = []
-    for write in writes:
-        place = write.site.inner
-        if place is None or write.kind == "statistics":
-            continue
-        key = (id(place.code), place.instruction)
-        if key not in seen:
-            seen.add(key)
-            found.append(write)
-    return found
-
-
-def _boundary(roots: Any, call: Call) -> tuple[Record, Record | None] | None:
+def _boundary(roots: Any, call: BackwardCall) -> tuple[NodeRecord, NodeRecord | None] | None:
     """The first freed record that backward meets, and the record that leads into it."""
     given = (roots,) if isinstance(roots, torch.Tensor) else roots
-    pending: list[tuple[Any, Record | None]] = [(root_node(r), None) for r in given]
+    pending: list[tuple[Any, NodeRecord | None]] = [(root_node(r), None) for r in given]
     seen: set[Any] = set()
     while pending:
         node, parent = pending.pop(0)

@@ -13,18 +13,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from gradguard.findings import Severity
 from gradguard.runtime import lines, plans
-from gradguard.runtime.engine import Survey
-from gradguard.runtime.frames import USER, Place, Site
+from gradguard.runtime.collect import Findings
+from gradguard.runtime.frames import USER, Frames, Place, Site
+from gradguard.runtime.graph import NodeRecord, SavedTensor, record_of, saved_value
 from gradguard.runtime.plans import Plan
-from gradguard.runtime.tape import Record, Saved, record_of, saved_value
-from gradguard.runtime.writers import locals_of
-
-if TYPE_CHECKING:
-    from gradguard.runtime.session import Session
+from gradguard.runtime.survey import Survey
+from gradguard.runtime.variables import locals_of
 
 FEWEST_READS = 3
 EXPLICIT = {"item", "tolist", "cpu", "numpy"}
@@ -41,8 +39,8 @@ DEVICE = re.compile(r"\b(cuda|mps|xpu|npu|hpu|tpu|xla|accelerator|device|acceler
 
 
 @dataclass(slots=True)
-class Read:
-    """Reads at one place. first, last: number of optimizer steps done at the first and last read.
+class HostSync:
+    """Host syncs at one place. first, last: number of optimizer steps done at the first and last one.
 
     sites: how often by which callers. per_wait: how many reads on a CPU stand for one on an accelerator, 0 if none would
     be. left: those that are missing for the next one.
@@ -60,7 +58,7 @@ class Read:
 
 
 class Loop(NamedTuple):
-    """A loop by its lines; `calls` if the read does not stand in it but in a function that is called there."""
+    """A loop by its lines; `calls` if the sync does not stand in it but in a function that is called there."""
 
     code: CodeType
     start: int
@@ -68,13 +66,18 @@ class Loop(NamedTuple):
     calls: bool
 
 
-class Reads:
-    """Counts host reads and tells which happen in every pass of a loop."""
+class HostSyncs:
+    """Counts host syncs and tells which happen in every pass of a loop.
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    steps: optimizer steps done. torch_tells: torch itself tells of waits for CUDA, each of which is given to `count`.
+    """
+
+    def __init__(self, findings: Findings, frames: Frames) -> None:
+        self._findings = findings
+        self._frames = frames
         self.steps = 0
-        self.by_place: dict[tuple[int, int], Read] = {}
+        self.torch_tells = False
+        self.by_place: dict[tuple[int, int], HostSync] = {}
         self._passes: dict[Site, tuple[str, int]] = {}
         # Line of a place, and whether it runs more than once for one run of its function.
         self._looped: dict[tuple[int, int], tuple[int, bool]] = {}
@@ -83,39 +86,38 @@ class Reads:
         if plan.name == "repeat_interleave" and kwargs.get("output_size") is not None:
             return
         device = args[1 if plan.name == "copy_" else 0].device.type
-        if device == "cuda" and self.session.syncs.on:
+        if device == "cuda" and self.torch_tells:
             # Torch tells of it itself, if the host does wait.
             return
         on_cpu = not plan.copies and device == "cpu"
         self.count(f"aten::{plan.name}", on_cpu, frame)
 
     def count(self, what: str, on_cpu: bool, frame: FrameType) -> None:
-        session = self.session
         caller: FrameType | None = frame
         while caller is not None and _acts_for_caller(caller.f_code.co_filename):
             caller = caller.f_back
-        if caller is not None and session.frames.kind(caller.f_code) == USER:
+        if caller is not None and self._frames.kind(caller.f_code) == USER:
             self._count(what, on_cpu, caller)
 
     def _count(self, what: str, on_cpu: bool, user: FrameType) -> None:
         key = (id(user.f_code), user.f_lasti)
-        read = self.by_place.get(key)
-        if read is None:
+        sync = self.by_place.get(key)
+        if sync is None:
             place = Place(user.f_code, user.f_lasti)
             per_wait = _reads_per_wait(place, user) if on_cpu else 1
-            read = self.by_place[key] = Read(place, per_wait, per_wait, first=self.steps, on_cpu=on_cpu)
-        read.left -= 1
-        if read.left:
+            sync = self.by_place[key] = HostSync(place, per_wait, per_wait, first=self.steps, on_cpu=on_cpu)
+        sync.left -= 1
+        if sync.left:
             return
-        read.left = read.per_wait
-        read.count += 1
-        read.sites[self.session.frames.site(user)] += 1
-        read.last = self.steps
-        read.ops[what] += 1
+        sync.left = sync.per_wait
+        sync.count += 1
+        sync.sites[self._frames.site(user)] += 1
+        sync.last = self.steps
+        sync.ops[what] += 1
 
     def see_backward(self, found: Survey, frame: FrameType) -> None:
         """The engine, which runs unwatched, reads the masks of some operators again, whoever calls it for the program."""
-        user = self.session.frames.user_frame(frame)
+        user = self._frames.user_frame(frame)
         masked = {id(record) for record in found.records if _masks(record)}
         if user is None or not masked:
             return
@@ -131,47 +133,47 @@ class Reads:
             self._count(f"backward of aten::{record.op}", device == "cpu", user)
             return
 
-    def _reads_again(self, node: Any, record: Record) -> bool:
+    def _reads_again(self, node: Any, record: NodeRecord) -> bool:
         """Whether the gradient is put where a mask says, or taken from there."""
         if record.op == "index":
             return True
         to_self, *to_values = (edge is not None for edge, _ in node.next_functions)
         place = record.site.inner
-        read = self.by_place.get((id(place.code), place.instruction)) if place is not None else None
+        sync = self.by_place.get((id(place.code), place.instruction)) if place is not None else None
         # If its forward did not count the elements there is one value for all, and one zero for them in backward.
-        return any(to_values) or (to_self and not node._saved_accumulate and read is not None)
+        return any(to_values) or (to_self and not node._saved_accumulate and sync is not None)
 
     def see_pass(self, plan: Plan, frame: FrameType) -> None:
         """Counts how often each place runs its first op, as long as no optimizer step tells passes apart."""
-        site = self.session.frames.site(frame)
+        site = self._frames.site(frame)
         name, count = self._passes.get(site, (plan.name, 0))
         if name == plan.name:
             self._passes[site] = (name, count + 1)
 
     def finish(self) -> None:
-        for read in self.by_place.values():
-            if self._every_pass(read) and self._may_wait(read):
-                self._report(read)
+        for sync in self.by_place.values():
+            if self._every_pass(sync) and self._may_wait(sync):
+                self._report(sync)
 
-    def _may_wait(self, read: Read) -> bool:
-        if not read.on_cpu:
+    def _may_wait(self, sync: HostSync) -> bool:
+        if not sync.on_cpu:
             return True
-        return any(DEVICE.search("".join(lines.file(path).lines)) for path in self.session.user_files())
+        return any(DEVICE.search("".join(lines.file(path).lines)) for path in self._frames.user_files())
 
-    def _every_pass(self, read: Read) -> bool:
-        if read.count < FEWEST_READS:
+    def _every_pass(self, sync: HostSync) -> bool:
+        if sync.count < FEWEST_READS:
             return False
-        steps = read.last - read.first
+        steps = sync.last - sync.first
         if steps:
-            return read.count > steps
+            return sync.count > steps
         counts: Counter[Loop] = Counter()
-        for site, count in read.sites.items():
+        for site, count in sync.sites.items():
             loop = _loop_of(site)
             if loop is not None:
                 counts[loop] += count
         for loop, count in counts.items():
             passes = self._passes_of(loop)
-            # In a function that is called in the loop one pass may read more than once.
+            # In a function that is called in the loop one pass may sync more than once.
             if count >= max(passes, FEWEST_READS) and (not loop.calls or passes >= FEWEST_READS):
                 return True
         return False
@@ -199,22 +201,22 @@ class Reads:
                 return False
         return False
 
-    def _report(self, read: Read) -> None:
-        names = lines.call_names(read.place)
+    def _report(self, sync: HostSync) -> None:
+        names = lines.call_names(sync.place)
         explicit = bool(names & EXPLICIT)
         code = "GG301" if explicit else "GG302"
-        steps = read.last - read.first + 1
-        often = f"{read.count} times in {steps} steps" if read.last > read.first else f"{read.count} times"
-        what = ", ".join(sorted(read.ops))
+        steps = sync.last - sync.first + 1
+        often = f"{sync.count} times in {steps} steps" if sync.last > sync.first else f"{sync.count} times"
+        what = ", ".join(sorted(sync.ops))
         message = (
             f"The host waits for a value of the device here ({what}): {often}."
-            if not read.on_cpu
+            if not sync.on_cpu
             else f"On an accelerator the host would wait for the device here ({what}): {often}."
         )
-        self.session.findings.add(code, read.place, message, Severity.INFORMATION)
+        self._findings.add(code, sync.place, message, Severity.INFORMATION)
 
 
-def _masks(record: Record) -> list[Saved]:
+def _masks(record: NodeRecord) -> list[SavedTensor]:
     """The masks that an indexing operator saved."""
     if record.op not in plans.MASKED or record.released:
         return []

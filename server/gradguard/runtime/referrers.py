@@ -12,8 +12,8 @@ import torch
 
 from gradguard.runtime import lines
 from gradguard.runtime.frames import Frames
-from gradguard.runtime.tape import Record
-from gradguard.runtime.writers import OPTIMIZED
+from gradguard.runtime.graph import NodeRecord
+from gradguard.runtime.variables import OPTIMIZED
 
 MOST_LEVELS = 4
 MOST_HOLDERS = 50
@@ -93,7 +93,7 @@ def _may_hold(holder: Any) -> bool:
         return False
     if isinstance(holder, dict):
         return "__builtins__" not in holder and "__name__" not in holder
-    if isinstance(holder, tuple) and holder and isinstance(holder[0], Record):
+    if isinstance(holder, tuple) and holder and isinstance(holder[0], NodeRecord):
         return False
     return not type(holder).__module__.startswith("gradguard.runtime")
 

@@ -11,14 +11,13 @@ import sys
 import warnings
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from gradguard.runtime.host_syncs import HostSyncs
+from gradguard.runtime.run_state import RunState
 from gradguard.runtime.watch import Watch
-
-if TYPE_CHECKING:
-    from gradguard.runtime.session import Session
 
 MESSAGE = "called a synchronizing CUDA operation"
 NOTICE = "Synchronization debug mode is a prototype"
@@ -27,12 +26,12 @@ FILTERING = ("filterwarnings", "simplefilter", "resetwarnings")
 DISPATCH = Watch.see.__code__
 
 
-class Syncs:
-    """`on` while waits for CUDA are told by torch."""
+class SyncDebug:
+    """Lets torch tell `host_syncs` of waits for CUDA."""
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.on = False
+    def __init__(self, state: RunState, host_syncs: HostSyncs) -> None:
+        self._state = state
+        self._host_syncs = host_syncs
         self._get: Callable[[], int] = torch.cuda.get_sync_debug_mode
         self._set: Callable[[int | str], None] = torch.cuda.set_sync_debug_mode
         self._before = 0
@@ -44,20 +43,20 @@ class Syncs:
             torch.cuda._lazy_call(self._begin)
 
     def remove(self) -> None:
-        if self.on:
+        if self._host_syncs.torch_tells:
             self._end(self._before)
         waiting = getattr(torch.cuda, "_queued_calls", [])
         waiting[:] = [call for call in waiting if getattr(call[0], "__self__", None) is not self]
 
     def _begin(self) -> None:
         """CUDA has just been initialised. Must not raise: torch would take it for an error of CUDA."""
-        if self.session.closed or self.on:
+        if self._state.closed or self._host_syncs.torch_tells:
             return
-        with self.session.looking():
+        with self._state.looking():
             self._before = self._get()
             if self._before:
                 return
-            self.on = True
+            self._host_syncs.torch_tells = True
             self._replace(torch.cuda, "get_sync_debug_mode", lambda: self._before)
             self._replace(torch.cuda, "set_sync_debug_mode", self._taken)
             self._replace(warnings, "_showwarnmsg", self._shown)
@@ -73,7 +72,7 @@ class Syncs:
             warnings.warn(self._notice, stacklevel=2)
 
     def _end(self, debug_mode: int | str) -> None:
-        self.on = False
+        self._host_syncs.torch_tells = False
         for module, name, original in reversed(self._replaced):
             setattr(module, name, original)
         self._replaced.clear()
@@ -99,8 +98,8 @@ class Syncs:
             self._notice = message.message
             return
         if str(message.message).startswith(MESSAGE):
-            with self.session.looking():
-                if self.session.sees():
+            with self._state.looking():
+                if self._state.sees():
                     self._count(sys._getframe(1))
             return
         next(original for _, name, original in self._replaced if name == "_showwarnmsg")(message)
@@ -113,4 +112,4 @@ class Syncs:
         # Above the dispatch stands the code that called the operator.
         above = at.f_back if at is not None else None
         what = "a wait for CUDA" if func is None else func._schema.name
-        self.session.reads.count(what, False, above or frame)
+        self._host_syncs.count(what, False, above or frame)
