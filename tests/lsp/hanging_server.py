@@ -9,10 +9,10 @@ import sys
 import threading
 import time
 
-import gradguard.lsp.reads
+import gradguard.lsp.disk_calls
 
-gradguard.lsp.reads.PATIENCE = 0.5
-gradguard.lsp.reads.RECOVERY = 0.2
+gradguard.lsp.disk_calls.PATIENCE = 0.5
+gradguard.lsp.disk_calls.RECOVERY = 0.2
 
 from gradguard.lsp.server import main  # noqa: E402
 from tests.lsp.toy_server import toy  # noqa: E402

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gradguard.lsp.observed import NAME, Observed, read_runs
-from gradguard.lsp.reads import Reads
+from gradguard.lsp.disk_calls import DiskCalls
 
 TEXT = "import torch\n"
 FOUND: dict[str, Any] = {
@@ -42,7 +42,7 @@ def loaded(folder: Path, run: object) -> int:
     (folder / ".gradguard").mkdir(exist_ok=True)
     (folder / NAME).write_text(run if isinstance(run, str) else json.dumps(run))
     observed = Observed()
-    observed.take(read_runs([str(folder)], Reads()))
+    observed.take(read_runs([str(folder)], DiskCalls()))
     return len(list(observed.findings(str(folder / "a.py"), TEXT)))
 
 
@@ -77,4 +77,4 @@ IN_ITS_PLACE: dict[str, Callable[[Path], object]] = {
 def test_what_is_no_file_is_not_read(kind: str, tmp_path: Path) -> None:
     (tmp_path / ".gradguard").mkdir()
     IN_ITS_PLACE[kind](tmp_path / NAME)
-    assert not Observed().take(read_runs([str(tmp_path)], Reads()))
+    assert not Observed().take(read_runs([str(tmp_path)], DiskCalls()))

@@ -118,13 +118,13 @@ def test_the_report_is_written_where_the_run_was_started():
 
 def test_language_server_reads_the_last_run(tmp_path):
     from gradguard.lsp.observed import Observed, read_runs
-    from gradguard.lsp.reads import Reads
+    from gradguard.lsp.disk_calls import DiskCalls
 
     ran = run("loop.py", loop_py=LEAK)
     (tmp_path / ".gradguard").mkdir()
     (tmp_path / ".gradguard" / "last-run.json").write_text(ran.files[".gradguard/last-run.json"])
     observed = Observed()
-    assert observed.take(read_runs([str(tmp_path)], Reads()))
+    assert observed.take(read_runs([str(tmp_path)], DiskCalls()))
     path = str(tmp_path / "loop.py")
     assert {f.code for f in observed.findings(path, LEAK)} == {"GG206", "GG202", "GG301"}
     assert not list(observed.findings(path, LEAK + "\n"))

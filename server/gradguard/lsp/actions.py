@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcContentModified
@@ -12,12 +12,11 @@ from pygls.exceptions import JsonRpcContentModified
 from gradguard.findings import Applicability, Finding, FixPlan, Limit, Span
 from gradguard.ide import actions as ide
 from gradguard.ide.actions import Offer, What
+from gradguard.ide.analysis import Analysis
+from gradguard.lsp.programs import Program
+from gradguard.lsp.publish import Shown
+from gradguard.lsp.session import Session
 from gradguard.lsp.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from gradguard.ide.analysis import Analysis
-    from gradguard.lsp.programs import Program
-    from gradguard.lsp.server import Server
 
 log = logging.getLogger(__name__)
 
@@ -33,41 +32,48 @@ _KIND_OF = {
 
 
 async def actions(
-    server: Server, program: Program, snapshot: Snapshot, analysis: Analysis, params: lsp.CodeActionParams
+    session: Session,
+    shown: Shown | None,
+    program: Program,
+    snapshot: Snapshot,
+    analysis: Analysis,
+    params: lsp.CodeActionParams,
 ) -> list[lsp.CodeAction]:
-    """The actions for a range. What the client says about its diagnostics is not used: editors garble it."""
-    session = server.session
+    """The actions for a range, tied to the diagnostics that are `shown`.
+
+    What the client says about its diagnostics is not used: editors garble it.
+    """
     uri = params.text_document.uri
     span = snapshot.span(uri, params.range, session.encoding)
     if span is None:
         return []
     only = [str(getattr(kind, "value", kind)) for kind in params.context.only or ()]
     findings = session.findings(program)
-    found = ide.offers(analysis, findings, span, server.wording) if _wanted(_PLAIN, only) else []
+    found = ide.offers(analysis, findings, span, session.wording) if _wanted(_PLAIN, only) else []
     automatic = params.context.trigger_kind == lsp.CodeActionTriggerKind.Automatic
     if not automatic and _wanted((lsp.CodeActionKind.RefactorRewrite.value,), only):
-        found += await session.in_place(program, snapshot, span, server.wording)
+        found += await session.in_place(program, snapshot, span)
     if _asked(FIX_ALL, only) or (not only and not automatic and session.client.lazy_edits):
-        everything = ide.fix_all(analysis, snapshot.cell(uri), server.wording)
+        everything = ide.fix_all(analysis, snapshot.cell(uri), session.wording)
         found += [everything] if everything else []
     out = []
-    shown = _Shown(server, snapshot, uri)
+    diagnostics = _Diagnostics(shown, snapshot, session.encoding)
     for offer in found:
         kind = _KIND_OF[offer.what]
         if only and not _asked(kind, only):
             continue
-        action = await _action(server, program, snapshot, analysis, offer, kind, uri, shown)
+        action = await _action(session, program, snapshot, analysis, offer, kind, uri, diagnostics)
         if action is not None:
             out.append(action)
     return out
 
 
-async def resolve(server: Server, action: lsp.CodeAction) -> lsp.CodeAction:
+async def resolve(session: Session, action: lsp.CodeAction) -> lsp.CodeAction:
     """Give an action its edit. Raises JsonRpcContentModified when the text is another by now."""
     data: Any = action.data
     if action.edit is not None or not isinstance(data, dict):
         return action
-    program = server.session.program(str(data.get("uri")))
+    program = session.program(str(data.get("uri")))
     if (
         program is None
         or program.analysis is None
@@ -76,40 +82,39 @@ async def resolve(server: Server, action: lsp.CodeAction) -> lsp.CodeAction:
         or not program.fresh
     ):
         raise JsonRpcContentModified("the text changed after the action was offered")
-    offer = _again(server, program, program.analysis, data)
+    offer = _again(session, program, program.analysis, data)
     if offer is None:
         raise JsonRpcContentModified("the finding is gone")
-    action.edit = await _edit(server, program, program.of, program.analysis, offer, str(data["uri"]))
+    action.edit = await _edit(session, program, program.of, program.analysis, offer, str(data["uri"]))
     return action
 
 
 async def _action(
-    server: Server,
+    session: Session,
     program: Program,
     snapshot: Snapshot,
     analysis: Analysis,
     offer: Offer,
     kind: str,
     uri: str,
-    shown: _Shown,
+    diagnostics: _Diagnostics,
 ) -> lsp.CodeAction | None:
-    client = server.session.client
+    client = session.client
     action = lsp.CodeAction(title=offer.title, kind=kind)
     if client.preferred and offer.preferred:
         action.is_preferred = True
     about = offer.about if offer.what is not What.FIX_ALL else ()
-    action.diagnostics = [item for finding in about for item in shown.of(finding)] or None
+    action.diagnostics = [item for finding in about for item in diagnostics.of(finding)] or None
     if client.lazy_edits:
         action.data = {"uri": uri, "stamp": snapshot.stamp, "what": offer.what.value, "key": _key(offer)}
         return action
-    action.edit = await _edit(server, program, snapshot, analysis, offer, uri)
+    action.edit = await _edit(session, program, snapshot, analysis, offer, uri)
     return action if action.edit is not None else None
 
 
 async def _edit(
-    server: Server, program: Program, snapshot: Snapshot, analysis: Analysis, offer: Offer, uri: str
+    session: Session, program: Program, snapshot: Snapshot, analysis: Analysis, offer: Offer, uri: str
 ) -> lsp.WorkspaceEdit | None:
-    session = server.session
     if offer.what is What.FIX_ALL:
         changes = await session.fixed(program, snapshot, snapshot.cell(uri))
     else:
@@ -146,17 +151,17 @@ async def _edit(
     )
 
 
-def _again(server: Server, program: Program, analysis: Analysis, data: dict[str, Any]) -> Offer | None:
-    findings = server.session.findings(program)
+def _again(session: Session, program: Program, analysis: Analysis, data: dict[str, Any]) -> Offer | None:
+    findings = session.findings(program)
     if data.get("what") == What.FIX_ALL.value:
-        return ide.fix_all(analysis, program.snapshot.cell(str(data.get("uri"))), server.wording)
+        return ide.fix_all(analysis, program.snapshot.cell(str(data.get("uri"))), session.wording)
     key = data.get("key") or [""]
     if key[0] in IN_PLACE:
         kind, *place, title = key
         plan = FixPlan(kind, title, Applicability.UNSAFE, Span(*place))
         return Offer(What.REWRITE, title, (), plan)
     for finding in findings:
-        for offer in ide.offers(analysis, [finding], finding.span, server.wording):
+        for offer in ide.offers(analysis, [finding], finding.span, session.wording):
             if offer.what.value == data.get("what") and _key(offer) == data.get("key"):
                 return offer
     return None
@@ -174,13 +179,12 @@ def _key(offer: Offer) -> list[Any]:
     return [finding.code, span.line, span.column, span.end_line, span.end_column, offer.title]
 
 
-class _Shown:
+class _Diagnostics:
     """The diagnostics of a document, by what they are about."""
 
-    def __init__(self, server: Server, snapshot: Snapshot, uri: str) -> None:
-        self._snapshot, self._encoding = snapshot, server.session.encoding
+    def __init__(self, shown: Shown | None, snapshot: Snapshot, encoding: str) -> None:
+        self._snapshot, self._encoding = snapshot, encoding
         self._items: dict[tuple[object, ...], list[lsp.Diagnostic]] = {}
-        shown = server.publisher.shown(uri)
         for item in shown.items if shown is not None else ():
             self._items.setdefault((item.code, *_place(item.range)), []).append(item)
 

@@ -7,47 +7,48 @@ import logging
 import os
 import platform
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types as lsp
+from pygls.lsp.server import LanguageServer
 
 from gradguard import __version__
 from gradguard.ide import hover, nodes, ophover
 from gradguard.lsp import configuration
 from gradguard.lsp.documents import path_of
+from gradguard.lsp.publish import Publisher
+from gradguard.lsp.scanner import Scanner
+from gradguard.lsp.session import Session
 from gradguard.ops import table
-
-if TYPE_CHECKING:
-    from gradguard.lsp.server import Server
 
 log = logging.getLogger(__name__)
 
 PREFIX = "gradguard.server."
 
 
-def register(server: Server) -> None:
+def register(server: LanguageServer, session: Session, publisher: Publisher, scanner: Scanner) -> None:
     """Add the commands."""
 
     @server.command(f"{PREFIX}info")
     async def info(*_: Any) -> dict[str, Any]:
-        paths = server.session.configuration.folders or [""]
-        version = (await server.session.lookout.settings(os.path.join(paths[0], "x.py"))).settings.torch
+        paths = session.configuration.folders or [""]
+        version = (await session.lookout.settings(os.path.join(paths[0], "x.py"))).settings.torch
         return {
             "version": __version__,
             "python": platform.python_version(),
             "interpreter": sys.executable,
             "torch": table.load(None if version == "auto" else version).version,
-            "encoding": server.session.encoding,
-            "pull": server.publisher.pull,
+            "encoding": session.encoding,
+            "pull": publisher.pull,
         }
 
     @server.command(f"{PREFIX}debugInformation")
     async def debug_information(*arguments: Any) -> str:
-        return await debug_text(server, _uri(arguments))
+        return await debug_text(session, publisher.pull, _uri(arguments))
 
     @server.command("gradguard.showDebugInformation")
     async def show_debug_information(*arguments: Any) -> str:
-        text = await debug_text(server, _uri(arguments))
+        text = await debug_text(session, publisher.pull, _uri(arguments))
         server.window_log_message(lsp.LogMessageParams(type=lsp.MessageType.Info, message=text))
         return text
 
@@ -55,11 +56,11 @@ def register(server: Server) -> None:
     async def explain(*arguments: Any) -> dict[str, str] | None:
         """A rule's code or name; or a document and a position in it."""
         if len(arguments) == 1 and isinstance(arguments[0], str):
-            found = hover.explain(arguments[0], server.wording)
+            found = hover.explain(arguments[0], session.wording)
             return {"title": found[0], "text": found[1]} if found else None
         uri = _uri(arguments)
         position = _position(arguments[1]) if len(arguments) > 1 else None
-        program = await server.session.current(uri, 5.0) if uri else None
+        program = await session.current(uri, 5.0) if uri else None
         if (
             position is None
             or program is None
@@ -68,33 +69,35 @@ def register(server: Server) -> None:
             or uri is None
         ):
             return None
-        place = program.of.place(uri, position, server.session.encoding)
+        place = program.of.place(uri, position, session.encoding)
         if place is None:
             return None
-        for finding in (*server.session.findings(program), *program.analysis.possible):
+        for finding in (*session.findings(program), *program.analysis.possible):
             if finding.path == program.of.path and hover.covers(finding.span, *place):
-                found = hover.explain(finding.code, server.wording)
+                found = hover.explain(finding.code, session.wording)
                 if found:
                     return {"title": found[0], "text": found[1]}
         at = nodes.at(program.analysis.source, *place)
-        about = ophover.hover(program.analysis, at, server.wording) if at else None
+        about = ophover.hover(program.analysis, at, session.wording) if at else None
         return {"title": "gradguard", "text": about.text} if about else None
 
     @server.feature(lsp.WINDOW_WORK_DONE_PROGRESS_CANCEL)
     def cancel(params: lsp.WorkDoneProgressCancelParams) -> None:
-        server.scanner.cancel(params.token)
+        scanner.cancel(params.token)
 
     @server.command(f"{PREFIX}checkWorkspace")
     async def check_workspace(*_: Any) -> dict[str, int]:
-        found = await server.scanner.run()
-        server.publisher.again()
+        found = await scanner.run()
+        publisher.again()
         unread = {"unread": found.unread} if found.unread else {}
         return {"files": found.files, "findings": found.findings, **unread}
 
 
-async def debug_text(server: Server, uri: str | None) -> str:
-    """Versions, the torch table, and the settings in force for a document with where each came from."""
-    session = server.session
+async def debug_text(session: Session, pulled: bool, uri: str | None) -> str:
+    """Versions, the torch table, and the settings in force for a document with where each came from.
+
+    `pulled`: the client asks for diagnostics itself.
+    """
     path = path_of(uri) if uri else ""
     force = await session.lookout.settings(path or (session.configuration.folders or [""])[0])
     settings = force.settings
@@ -104,7 +107,7 @@ async def debug_text(server: Server, uri: str | None) -> str:
         f"Python {platform.python_version()} ({sys.executable}) on {platform.platform()}",
         f"op table: torch {rows.version}" + (f" ({rows.note})" if rows.note else ""),
         f"client: {session.client.name or 'unknown'}, position encoding {session.encoding}, "
-        f"diagnostics {'pulled' if server.publisher.pull else 'pushed'}, language {server.wording.language}",
+        f"diagnostics {'pulled' if pulled else 'pushed'}, language {session.wording.language}",
         f"folders: {', '.join(session.configuration.folders) or 'none'}",
         f"open: {len(session.documents)} documents in {len(session.programs)} programs",
         f"project: {force.project.path or 'no pyproject.toml with [tool.gradguard]'}",

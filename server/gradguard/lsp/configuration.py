@@ -13,7 +13,7 @@ from typing import Any
 from gradguard.check.parsing import Parsed, Problem, parse
 from gradguard.check.settings import Settings, options, resolve
 from gradguard.lsp.loading import EMPTY, InForce, Loader
-from gradguard.lsp.reads import Reads
+from gradguard.lsp.disk_calls import DiskCalls
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +35,8 @@ Wrong = Callable[[str, Sequence[Problem]], object]
 class Configuration:
     """Editor settings by folder, and what is known of the pyproject.toml files that lay over them."""
 
-    def __init__(self, reads: Reads, wrong: Wrong = lambda where, problems: None) -> None:
-        self._reads = reads
+    def __init__(self, disk: DiskCalls, wrong: Wrong = lambda where, problems: None) -> None:
+        self._disk = disk
         self._wrong = wrong
         self._folders: tuple[str, ...] = ()
         self._general = EMPTY
@@ -108,7 +108,7 @@ class Configuration:
         self._wrong(where, problems)
 
     def _new_loader(self) -> Loader:
-        return Loader(self._folders, self._general, self._of_folder, self._reads)
+        return Loader(self._folders, self._general, self._of_folder, self._disk)
 
 
 def _parsed(data: Any, where: str) -> Parsed:

@@ -12,7 +12,7 @@ from gradguard.check.workspace import KEPT, LONGEST, TOO_LONG, ReadingWorkspace
 from gradguard.disk.links import Bounds
 from gradguard.disk.reading import Missing, Unreadable, read_file, unreadable
 from gradguard.lsp.loading import InForce, bounds
-from gradguard.lsp.reads import MOST, Hangs, Reads
+from gradguard.lsp.disk_calls import MOST, Hangs, DiskCalls
 from gradguard.source.text import Source
 
 log = logging.getLogger(__name__)
@@ -27,8 +27,8 @@ class _Read:
 class Disk:
     """Parsed files of the disk and of buffers, kept while they do not change."""
 
-    def __init__(self, reads: Reads) -> None:
-        self.reads = reads
+    def __init__(self, calls: DiskCalls) -> None:
+        self.calls = calls
         self._files: OrderedDict[str, _Read] = OrderedDict()
         self._buffers: dict[str, Source] = {}
         self._size = 0
@@ -53,7 +53,7 @@ class Disk:
         """A file of the disk; None when it cannot be read as text."""
         known = self._files.get(path)
         try:
-            read = self.reads.call(path, lambda: self._look(path, known))
+            read = self.calls.call(path, lambda: self._look(path, known))
         except Unreadable:
             self._drop(path)
             return None
@@ -69,7 +69,7 @@ class Disk:
 
     def _look(self, path: str, known: _Read | None) -> _Read:
         """The file as it is, without its text where it is known. Raises Unreadable for one that is not there."""
-        self.reads.touch(path)
+        self.calls.touch(path)
         try:
             stat = os.stat(path)
         except OSError as error:
@@ -120,7 +120,7 @@ class View:
         """Path of the file that an import leads to."""
         for _ in range(MOST):
             try:
-                return self._disk.reads.call(
+                return self._disk.calls.call(
                     from_path, lambda: self._finder.resolve(module, level, from_path)
                 )
             except Hangs:  # known by now, and passed over
@@ -141,7 +141,7 @@ class View:
         if self._buffer(path) is not None:
             return True
         try:
-            self._disk.reads.touch(path)
+            self._disk.calls.touch(path)
         except Hangs:
             return False
         return os.path.isfile(path) and self._inside(path)
@@ -149,7 +149,7 @@ class View:
     def _absent(self, path: str) -> None:
         """Something may stand where an import leads, and still be no file that is read."""
         try:
-            self._disk.reads.touch(path)
+            self._disk.calls.touch(path)
             if not os.path.lexists(path) or os.path.isdir(path):
                 return
             if os.path.isfile(path) and not self._inside(path):

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from lsprotocol import types as lsp
+from pygls.lsp.server import LanguageServer
 
 from gradguard.check.pyproject import NAME as PYPROJECT
 from gradguard.ide.wording import Wording
-from gradguard.lsp import observed
+from gradguard.lsp import features, observed
 from gradguard.lsp.client import client
 from gradguard.lsp.documents import path_of, uri_of
-
-if TYPE_CHECKING:
-    from gradguard.lsp.server import Server
+from gradguard.lsp.publish import Publisher
+from gradguard.lsp.scanner import Scanner
+from gradguard.lsp.session import Session
+from gradguard.lsp.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
@@ -28,91 +32,216 @@ SETTINGS_SECONDS = 3.0
 """How long the client may take to tell its settings before its documents are checked without."""
 
 
-def register(server: Server) -> None:
-    """Add the handlers."""
-    feature = server.feature
+class Lifecycle:
+    """What the client says of itself, its settings and its files. `gone` is called when its process has ended."""
 
-    @feature(lsp.INITIALIZE)
-    def initialize(params: lsp.InitializeParams) -> None:
-        session = server.session
-        session.client = client(params)
-        session.encoding = str(
-            getattr(server.workspace.position_encoding, "value", server.workspace.position_encoding)
-        )
+    def __init__(
+        self,
+        server: LanguageServer,
+        session: Session,
+        publisher: Publisher,
+        scanner: Scanner,
+        tasks: Tasks,
+        gone: Callable[[], None],
+    ) -> None:
+        self._server = server
+        self._session = session
+        self._publisher = publisher
+        self._scanner = scanner
+        self._tasks = tasks
+        self._gone = gone
+        self._scope = "open"
+
+    def register(self) -> None:
+        """Add the handlers."""
+        handlers: dict[str, Callable[..., object]] = {
+            lsp.INITIALIZE: self._initialize,
+            lsp.INITIALIZED: self._initialized,
+            lsp.TEXT_DOCUMENT_DID_SAVE: self._saved,
+            "notebookDocument/didSave": self._notebook_saved,
+            lsp.WORKSPACE_DID_CHANGE_CONFIGURATION: self._configuration_changed,
+            lsp.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: self._folders_changed,
+            lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES: self._files_changed,
+            lsp.SHUTDOWN: self._shutdown,
+        }
+        for method, handler in handlers.items():
+            # pygls hangs attributes on a handler, which a method cannot have.
+            self._server.feature(method)(partial(handler))
+
+    # Start and end
+
+    def _initialize(self, params: lsp.InitializeParams) -> None:
+        session = self._session
         options: Any = (
             params.initialization_options if isinstance(params.initialization_options, dict) else {}
         )
-        language = options.get("language")
-        server.wording = Wording(language if isinstance(language, str) else session.client.language)
-        folders = [path_of(each.uri) for each in params.workspace_folders or ()]
-        root = (params.root_uri and path_of(params.root_uri)) or params.root_path
-        session.configuration.folders = [_clean(each) for each in folders or ([root] if root else [])]
-        _take_options(server, options)
+        self._know_client(params, options)
+        self._take_options(options)
         if params.trace is not None:
-            server.protocol.trace = params.trace
-        server.publisher.pull = session.client.pull and options.get("diagnostics") != "push"
-        server.begin()
+            self._server.protocol.trace = params.trace
+        if self._publisher.pull:
+            features.register_pull(
+                self._server, session, self._publisher, self._scanner, workspace=self._wanted == "workspace"
+            )
         session.warm_up()
         if session.client.configuration:
             asyncio.get_running_loop().call_later(SETTINGS_SECONDS, session.configured)
         else:
             session.configured()
         if params.process_id is not None and _alive(params.process_id):
-            server.keep(asyncio.ensure_future(_watch_parent(server, params.process_id)))
+            self._tasks.keep(asyncio.ensure_future(self._watch_parent(params.process_id)))
         log.info(
             "gradguard %s for %s in %s",
-            server.version,
+            self._server.version,
             session.client.name or "a client",
-            folders or root or "no folder",
+            session.configuration.folders or "no folder",
         )
 
-    @feature(lsp.INITIALIZED)
-    async def initialized(params: lsp.InitializedParams) -> None:
-        session = server.session
-        session.lookout.runs()
-        server.keep(asyncio.ensure_future(_register_dynamically(server)))
-        await _ask_configuration(server)
-        session.configured()
-        server.ready()
+    def _know_client(self, params: lsp.InitializeParams, options: dict[str, Any]) -> None:
+        """Take over what the client can do, its language, and its folders."""
+        session = self._session
+        session.client = client(params)
+        encoding = self._server.workspace.position_encoding
+        session.encoding = str(getattr(encoding, "value", encoding))
+        language = options.get("language")
+        session.wording = Wording(language if isinstance(language, str) else session.client.language)
+        folders = [path_of(each.uri) for each in params.workspace_folders or ()]
+        root = (params.root_uri and path_of(params.root_uri)) or params.root_path
+        session.configuration.folders = [_clean(each) for each in folders or ([root] if root else [])]
+        self._publisher.pull = session.client.pull and options.get("diagnostics") != "push"
 
-    @feature(lsp.TEXT_DOCUMENT_DID_SAVE)
-    def did_save(params: lsp.DidSaveTextDocumentParams) -> None:
-        server.session.saved(params.text_document.uri)
+    def _take_options(self, options: dict[str, Any]) -> None:
+        """Settings that came with `initialize`: general ones, and a list with those of each folder."""
+        configuration = self._session.configuration
+        general = options.get("globalSettings")
+        configuration.editor(general if isinstance(general, dict) else options)
+        per_folder = options.get("settings")
+        for each in per_folder if isinstance(per_folder, list) else ():
+            where = (
+                each.get("workspace") or each.get("workspaceFolder") or each.get("cwd")
+                if isinstance(each, dict)
+                else None
+            )
+            if isinstance(where, str):
+                configuration.editor(each, _clean(path_of(where)))
 
-    @feature("notebookDocument/didSave")
-    def notebook_did_save(params: lsp.DidSaveNotebookDocumentParams) -> None:
-        server.session.notebook_saved(params.notebook_document.uri)
+    async def _initialized(self, params: lsp.InitializedParams) -> None:
+        self._session.lookout.runs()
+        self._tasks.keep(asyncio.ensure_future(self._register_dynamically()))
+        await self._ask_configuration()
+        self._session.configured()
+        self._follow_scope()
 
-    @feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)
-    async def did_change_configuration(params: lsp.DidChangeConfigurationParams) -> None:
-        session = server.session
+    async def _register_dynamically(self) -> None:
+        can = self._session.client
+        wanted = []
+        if can.watches:
+            watchers = [lsp.FileSystemWatcher(glob_pattern=glob) for glob in WATCHED]
+            options = lsp.DidChangeWatchedFilesRegistrationOptions(watchers=watchers)
+            wanted.append(
+                lsp.Registration("gradguard-files", lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+            )
+        if can.registers_configuration:
+            section = {"section": "gradguard"}
+            wanted.append(
+                lsp.Registration("gradguard-settings", lsp.WORKSPACE_DID_CHANGE_CONFIGURATION, section)
+            )
+        if wanted:
+            try:
+                await self._server.client_register_capability_async(lsp.RegistrationParams(wanted))
+            except Exception as error:
+                log.warning("the client registered nothing: %s", error)
+
+    async def _watch_parent(self, process: int) -> None:
+        """End with the client's process. One that cannot be seen from the start (another container) is not watched."""
+        while _alive(process):
+            await asyncio.sleep(PARENT_SECONDS)
+        log.info("the client's process %d ended", process)
+        self._gone()
+
+    def _shutdown(self, params: None) -> None:
+        self._session.stop()
+        self._scanner.stop()
+
+    # Settings and folders
+
+    async def _configuration_changed(self, params: lsp.DidChangeConfigurationParams) -> None:
+        session = self._session
         changed = False
         if session.client.configuration:
-            changed = await _ask_configuration(server)
+            changed = await self._ask_configuration()
         elif params.settings is not None:
             changed = session.configuration.editor(params.settings)
         if changed:
-            server.settings_changed()
+            self._answer_again()
 
-    @feature(lsp.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
-    async def did_change_folders(params: lsp.DidChangeWorkspaceFoldersParams) -> None:
-        session = server.session
+    async def _folders_changed(self, params: lsp.DidChangeWorkspaceFoldersParams) -> None:
+        session = self._session
         gone = {_clean(path_of(each.uri)) for each in params.event.removed}
         new = [_clean(path_of(each.uri)) for each in params.event.added]
         kept = [each for each in session.configuration.folders if each not in gone]
         session.configuration.folders = [*kept, *(each for each in new if each not in kept)]
         session.lookout.runs()
-        await _ask_configuration(server)
-        server.settings_changed()
+        await self._ask_configuration()
+        self._answer_again()
 
-    @feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)
-    def did_change_files(params: lsp.DidChangeWatchedFilesParams) -> None:
-        session = server.session
+    async def _ask_configuration(self) -> bool:
+        """Ask the editor for its settings. Whether anything changed."""
+        session = self._session
+        if not session.client.configuration:
+            return False
+        folders = list(session.configuration.folders)
+        items = [lsp.ConfigurationItem(section="gradguard")]
+        items += [lsp.ConfigurationItem(scope_uri=uri_of(each), section="gradguard") for each in folders]
+        try:
+            values = await self._server.workspace_configuration_async(lsp.ConfigurationParams(items))
+        except Exception as error:
+            log.warning("the client gave no settings: %s", error)
+            return False
+        changed = False
+        for folder, value in zip([None, *folders], values or ()):
+            if isinstance(value, dict):
+                changed = session.configuration.editor(value, folder) or changed
+        if changed:
+            session.refresh()
+        return changed
+
+    def _answer_again(self) -> None:
+        """Answer everything under other settings."""
+        can = self._session.client
+        self._session.refresh()
+        self._publisher.again()
+        if can.refresh_hints:
+            self._server.workspace_inlay_hint_refresh(None)
+        if can.refresh_lenses:
+            self._server.workspace_code_lens_refresh(None)
+        self._follow_scope()
+
+    @property
+    def _wanted(self) -> str:
+        """Which files the settings want to be checked."""
+        return self._session.configuration.general.scope
+
+    def _follow_scope(self) -> None:
+        """Scan the workspace if the settings want that and it was not done."""
+        if self._wanted == "workspace" and self._scope != self._wanted:
+            self._tasks.keep(asyncio.ensure_future(self._scanner.run()))
+        self._scope = self._wanted
+
+    # Files
+
+    def _saved(self, params: lsp.DidSaveTextDocumentParams) -> None:
+        self._session.saved(params.text_document.uri)
+
+    def _notebook_saved(self, params: lsp.DidSaveNotebookDocumentParams) -> None:
+        self._session.notebook_saved(params.notebook_document.uri)
+
+    def _files_changed(self, params: lsp.DidChangeWatchedFilesParams) -> None:
+        session = self._session
         paths = {path_of(each.uri): each.type for each in params.changes}
-        names = {os.path.basename(path) for path in paths}
-        if PYPROJECT in names:
+        if PYPROJECT in {os.path.basename(path) for path in paths}:
             session.configuration.forget()
-            server.settings_changed()
+            self._answer_again()
             return
         if any(path.endswith(LAST_RUN) for path in paths):
             session.lookout.runs()
@@ -125,75 +254,7 @@ def register(server: Server) -> None:
             session.refresh()
         elif touched:
             session.refresh(each for path in touched for each in session.programs.readers(path))
-        server.files_changed(touched)
-
-    @feature(lsp.SHUTDOWN)
-    def shutdown(params: None) -> None:
-        server.session.stop()
-        server.scanner.stop()
-
-
-def _take_options(server: Server, options: dict[str, Any]) -> None:
-    """Settings that came with `initialize`: general ones, and a list with those of each folder."""
-    configuration = server.session.configuration
-    general = options.get("globalSettings")
-    configuration.editor(general if isinstance(general, dict) else options)
-    per_folder = options.get("settings")
-    for each in per_folder if isinstance(per_folder, list) else ():
-        where = (
-            each.get("workspace") or each.get("workspaceFolder") or each.get("cwd")
-            if isinstance(each, dict)
-            else None
-        )
-        if isinstance(where, str):
-            configuration.editor(each, _clean(path_of(where)))
-
-
-async def _register_dynamically(server: Server) -> None:
-    can = server.session.client
-    wanted = []
-    if can.watches:
-        watchers = [lsp.FileSystemWatcher(glob_pattern=glob) for glob in WATCHED]
-        options = lsp.DidChangeWatchedFilesRegistrationOptions(watchers=watchers)
-        wanted.append(lsp.Registration("gradguard-files", lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES, options))
-    if can.registers_configuration:
-        section = {"section": "gradguard"}
-        wanted.append(lsp.Registration("gradguard-settings", lsp.WORKSPACE_DID_CHANGE_CONFIGURATION, section))
-    if wanted:
-        try:
-            await server.client_register_capability_async(lsp.RegistrationParams(wanted))
-        except Exception as error:
-            log.warning("the client registered nothing: %s", error)
-
-
-async def _ask_configuration(server: Server) -> bool:
-    """Ask the editor for its settings. Whether anything changed."""
-    session = server.session
-    if not session.client.configuration:
-        return False
-    folders = list(session.configuration.folders)
-    items = [lsp.ConfigurationItem(section="gradguard")]
-    items += [lsp.ConfigurationItem(scope_uri=uri_of(each), section="gradguard") for each in folders]
-    try:
-        values = await server.workspace_configuration_async(lsp.ConfigurationParams(items))
-    except Exception as error:
-        log.warning("the client gave no settings: %s", error)
-        return False
-    changed = False
-    for folder, value in zip([None, *folders], values or ()):
-        if isinstance(value, dict):
-            changed = session.configuration.editor(value, folder) or changed
-    if changed:
-        session.refresh()
-    return changed
-
-
-async def _watch_parent(server: Server, process: int) -> None:
-    """End with the client's process. One that cannot be seen from the start (another container) is not watched."""
-    while _alive(process):
-        await asyncio.sleep(PARENT_SECONDS)
-    log.info("the client's process %d ended", process)
-    server.stop(None)
+        self._scanner.changed(touched)
 
 
 def _alive(process: int) -> bool:

@@ -18,7 +18,7 @@ from gradguard.check.settings import ALWAYS_EXCLUDED, Settings, resolve
 from gradguard.check.workspace import source_roots
 from gradguard.disk.links import Bounds, Projects
 from gradguard.disk.reading import Missing, Unreadable
-from gradguard.lsp.reads import Hangs, Reads
+from gradguard.lsp.disk_calls import Hangs, DiskCalls
 
 log = logging.getLogger(__name__)
 
@@ -54,12 +54,12 @@ class Loader:
     """Settings as long as nothing changes; each file is read once."""
 
     def __init__(
-        self, folders: Sequence[str], general: Parsed, of_folder: Mapping[str, Parsed], reads: Reads
+        self, folders: Sequence[str], general: Parsed, of_folder: Mapping[str, Parsed], disk: DiskCalls
     ) -> None:
         self._folders = tuple(folders)
         self._general = general
         self._of_folder = dict(of_folder)
-        self._reads = reads
+        self._disk = disk
         self._lock = threading.Lock()
         self._texts: dict[str, str | None] = {}
         self._problems: dict[str, tuple[Problem, ...]] = {}
@@ -155,7 +155,7 @@ class Loader:
         if path not in self._texts:
             self._texts[path] = None
             try:
-                self._texts[path] = self._reads.utf8(path)
+                self._texts[path] = self._disk.utf8(path)
             except (Missing, Hangs):  # who hangs is told by itself
                 pass
             except Unreadable as error:
@@ -167,14 +167,14 @@ class Loader:
         around: tuple[str, ...] = ()
         if directory:
             try:
-                around = self._reads.call(directory, lambda: self._around.within(directory, root))
+                around = self._disk.call(directory, lambda: self._around.within(directory, root))
             except Hangs:
                 around = (root or directory,)
         return tuple(dict.fromkeys((*self._folders, *around)))
 
     def _roots(self, settings: Settings, project: pyproject.Project) -> list[str]:
         try:
-            roots, left = self._reads.call(settings.root, lambda: _inside(settings))
+            roots, left = self._disk.call(settings.root, lambda: _inside(settings))
         except Hangs:
             return list(settings.trusted)
         if left and project.path:

@@ -8,14 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from lsprotocol import types as lsp
 
 from gradguard.source.printable import printable, printable_lines
-
-if TYPE_CHECKING:
-    from gradguard.lsp.server import Server
 
 LEVELS = ("off", "error", "warn", "warning", "info", "debug", "trace")
 
@@ -29,6 +26,16 @@ _NUMBERS = {
     "trace": logging.DEBUG,
 }
 _ROOT = logging.getLogger("gradguard")
+
+
+class LogWindow(Protocol):
+    """The client, as far as it shows what is logged."""
+
+    @property
+    def reachable(self) -> bool:
+        """Whether it can be told anything."""
+
+    def window_log_message(self, params: lsp.LogMessageParams) -> None: ...
 
 
 class _Format(logging.Formatter):
@@ -63,26 +70,26 @@ def to_stderr(level: str, file: str | None = None) -> None:
     library.propagate = False
 
 
-def to_client(server: Server) -> None:
+def to_client(client: LogWindow) -> None:
     """Send what is logged to the client as `window/logMessage`; to stderr only where that cannot be."""
     stderr = next(each for each in _ROOT.handlers if not isinstance(each, logging.FileHandler))
     _ROOT.removeHandler(stderr)
-    _ROOT.addHandler(_ClientHandler(server, stderr))
+    _ROOT.addHandler(_ClientHandler(client, stderr))
 
 
 class _ClientHandler(logging.Handler):
     """Sends records on the loop's thread, whatever thread they come from."""
 
-    def __init__(self, server: Server, otherwise: logging.Handler) -> None:
+    def __init__(self, client: LogWindow, otherwise: logging.Handler) -> None:
         super().__init__()
         self.setFormatter(_Format())
-        self._server = server
+        self._client = client
         self._otherwise = otherwise
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        server = self._server
-        if not server.reachable:
+        client = self._client
+        if not client.reachable:
             self._otherwise.handle(record)
             return
         params = lsp.LogMessageParams(type=_type(record.levelno), message=self.format(record))
@@ -90,12 +97,12 @@ class _ClientHandler(logging.Handler):
             loop = asyncio.get_running_loop()
         except RuntimeError:
             if self._loop is not None and not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(server.window_log_message, params)
+                self._loop.call_soon_threadsafe(client.window_log_message, params)
             else:
                 self._otherwise.handle(record)
             return
         self._loop = loop
-        server.window_log_message(params)
+        client.window_log_message(params)
 
 
 def _type(level: int) -> lsp.MessageType:

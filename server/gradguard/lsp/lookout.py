@@ -13,7 +13,7 @@ from functools import partial
 from gradguard.lsp.configuration import Configuration, Wrong
 from gradguard.lsp.loading import InForce
 from gradguard.lsp.observed import Observed, Runs, read_runs
-from gradguard.lsp.reads import RECOVERY, Reads
+from gradguard.lsp.disk_calls import RECOVERY, DiskCalls
 from gradguard.lsp.worker import Urgency, Worker
 
 log = logging.getLogger(__name__)
@@ -34,8 +34,8 @@ class Lookout:
         answers: Callable[[str], None],
         changed: Callable[[], None],
     ) -> None:
-        self.reads = Reads(hangs=partial(self._tell, hangs), answers=partial(self._tell, self._answers_again))
-        self.configuration = Configuration(self.reads, wrong)
+        self.disk = DiskCalls(hangs=partial(self._tell, hangs), answers=partial(self._tell, self._answers_again))
+        self.configuration = Configuration(self.disk, wrong)
         self.observed = Observed()
         self._answers, self._changed = answers, changed
         self._thread: Worker | None = None
@@ -80,7 +80,7 @@ class Lookout:
         def failed(error: BaseException) -> None:
             log.error("what runs left cannot be read: %r", error)
 
-        self._worker.submit("runs", lambda: read_runs(folders, self.reads), done, failed, Urgency.BACKGROUND)
+        self._worker.submit("runs", lambda: read_runs(folders, self.disk), done, failed, Urgency.BACKGROUND)
 
     def again(self) -> None:
         """Read everything anew when it is next needed."""

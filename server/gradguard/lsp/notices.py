@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from lsprotocol import types as lsp
 
 from gradguard.check.parsing import Problem
 from gradguard.check.settings import options
 from gradguard.check.workspace import LONGEST, TOO_LONG
+from gradguard.ide.wording import Wording
 from gradguard.lsp.configuration import SECTION
 from gradguard.source.printable import printable
-
-if TYPE_CHECKING:
-    from gradguard.lsp.server import Server
 
 log = logging.getLogger(__name__)
 
@@ -24,11 +22,26 @@ MOST = 500
 """Characters of a message."""
 
 
-class Notices:
-    """Shows messages. What comes of it also stands in the log."""
+class MessageWindow(Protocol):
+    """The client, as far as it shows messages to its user."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    @property
+    def reachable(self) -> bool:
+        """Whether it can be told anything."""
+
+    def window_show_message(self, params: lsp.ShowMessageParams) -> None: ...
+
+
+class Notices:
+    """Shows messages. What comes of it also stands in the log.
+
+    `wording` gives that of the client's language, which is known once the client has said it.
+    """
+
+    def __init__(self, client: MessageWindow, wording: Callable[[], Wording], log_file: str) -> None:
+        self._client = client
+        self._wording = wording
+        self._log_file = log_file
         self._crash = ""
         self._crashed = False
         self._hanging: set[str] = set()
@@ -45,7 +58,7 @@ class Notices:
             problems = self._new(problems)
         if not problems:
             return
-        wording = self._server.wording
+        wording = self._wording()
         first = problems[0]
         place = f"{first.where}:{first.line}" if first.line else first.where
         parts = [place, first.key, wording.message(first.message)]
@@ -66,7 +79,7 @@ class Notices:
         """A disk does not answer."""
         log.warning("%s: the disk does not answer; it counts as unreadable until it does", path)
         if not self._hanging:
-            self._show(lsp.MessageType.Warning, self._server.wording.text("disk-hangs", file=path))
+            self._show(lsp.MessageType.Warning, self._wording().text("disk-hangs", file=path))
         self._hanging.add(path)
 
     def answers(self, path: str) -> None:
@@ -78,7 +91,7 @@ class Notices:
         """A document is too long."""
         log.warning("%s: %s; it is not analysed", path, TOO_LONG)
         name, count = os.path.basename(path), f"{LONGEST:,}"
-        text = self._server.wording.text("too-long", file=name, count=count)
+        text = self._wording().text("too-long", file=name, count=count)
         self._show(lsp.MessageType.Warning, text)
 
     def crashed(self, path: str, details: str) -> None:
@@ -91,16 +104,16 @@ class Notices:
         if self._crashed:
             return
         self._crashed = True
-        wording = self._server.wording
-        where = self._server.log_file or wording.text("the-log")
+        wording = self._wording()
+        where = self._log_file or wording.text("the-log")
         message = wording.text("crash", file=os.path.basename(path), log=where)
         self._show(lsp.MessageType.Error, message)
 
     def _show(self, kind: lsp.MessageType, message: str) -> None:
-        if not self._server.reachable:
+        if not self._client.reachable:
             return
         params = lsp.ShowMessageParams(type=kind, message=harmless(message))
-        self._server.window_show_message(params)
+        self._client.window_show_message(params)
 
 
 def harmless(message: str) -> str:

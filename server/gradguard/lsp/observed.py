@@ -13,7 +13,7 @@ from typing import Any
 
 from gradguard.disk.reading import Missing, Unreadable
 from gradguard.findings import Certainty, Finding, Related, Severity, Span
-from gradguard.lsp.reads import Hangs, Reads
+from gradguard.lsp.disk_calls import Hangs, DiskCalls
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +35,11 @@ class Runs:
     hashes: dict[str, str] = field(default_factory=dict)
 
 
-def read_runs(folders: Iterable[str], reads: Reads) -> Runs:
+def read_runs(folders: Iterable[str], disk: DiskCalls) -> Runs:
     """Read the last run of each folder."""
     runs = Runs()
     for folder in folders:
-        data = _read(os.path.join(folder, NAME), reads)
+        data = _read(os.path.join(folder, NAME), disk)
         if data is None:
             continue
         runs.hashes.update(_hashes(data, folder))
@@ -92,9 +92,9 @@ class Observed:
         return found if checked[1] else ()
 
 
-def _read(path: str, reads: Reads) -> dict[str, Any] | None:
+def _read(path: str, disk: DiskCalls) -> dict[str, Any] | None:
     try:
-        data = json.loads(reads.utf8(path, MAX_BYTES))
+        data = json.loads(disk.utf8(path, MAX_BYTES))
     except (Missing, Hangs):  # who hangs is told by itself
         return None
     except (Unreadable, ValueError, RecursionError) as error:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, cast
 
 import attrs
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
-if TYPE_CHECKING:
-    from gradguard.lsp.server import Server
+from gradguard.lsp.session import Session
 
 log = logging.getLogger(__name__)
 
@@ -29,10 +28,24 @@ FARTHEST = 2**31 - 1
 """The last line, and the last character of one, that the protocol knows."""
 
 
-class Protocol(LanguageServerProtocol):
+class Host(Protocol):
+    """The server that the messages are for."""
+
+    session: Session
+
+    def trace(self, message: str, verbose: str | None = None) -> None:
+        """Tell the client what happens, if it asked for it."""
+
+    def stop(self, code: int | None) -> None:
+        """End the process."""
+
+
+class StrictProtocol(LanguageServerProtocol):
     """pygls' protocol with strict answers."""
 
-    _server: Server
+    @property
+    def _host(self) -> Host:
+        return cast(Host, self._server)
 
     @property
     def shutting_down(self) -> bool:
@@ -75,7 +88,7 @@ class Protocol(LanguageServerProtocol):
         if method is not None:
             data.setdefault("params", None)
             if self.trace != lsp.TraceValue.Off:
-                self._server.trace(f"received {method}", json.dumps(data["params"])[:10_000])
+                self._host.trace(f"received {method}", json.dumps(data["params"])[:10_000])
         if method == lsp.TEXT_DOCUMENT_DID_CHANGE:
             _clamp(data["params"])
         try:
@@ -116,38 +129,38 @@ class Protocol(LanguageServerProtocol):
     @lsp_method(lsp.EXIT)
     def lsp_exit(self, *_: Any) -> None:  # type: ignore[override]
         """End the process: 0 after a shutdown request, else 1."""
-        self._server.stop(0 if self._shutdown else 1)
+        self._host.stop(0 if self._shutdown else 1)
 
     @lsp_method(lsp.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: lsp.DidOpenTextDocumentParams) -> None:
         """A document is the editor's from now on."""
-        self._server.session.opened(params.text_document)
+        self._host.session.opened(params.text_document)
 
     @lsp_method(lsp.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(self, params: lsp.DidChangeTextDocumentParams) -> None:
         """A document was edited."""
         document = params.text_document
-        self._server.session.changed(document.uri, document.version, params.content_changes)
+        self._host.session.changed(document.uri, document.version, params.content_changes)
 
     @lsp_method(lsp.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(self, params: lsp.DidCloseTextDocumentParams) -> None:
         """A document is the disk's again."""
-        self._server.session.closed(params.text_document.uri)
+        self._host.session.closed(params.text_document.uri)
 
     @lsp_method(lsp.NOTEBOOK_DOCUMENT_DID_OPEN)
     def lsp_notebook_document__did_open(self, params: lsp.DidOpenNotebookDocumentParams) -> None:
         """A notebook with the texts of its cells."""
-        self._server.session.notebook_opened(params)
+        self._host.session.notebook_opened(params)
 
     @lsp_method(lsp.NOTEBOOK_DOCUMENT_DID_CHANGE)
     def lsp_notebook_document__did_change(self, params: lsp.DidChangeNotebookDocumentParams) -> None:
         """Cells were edited, added, moved or removed."""
-        self._server.session.notebook_changed(params)
+        self._host.session.notebook_changed(params)
 
     @lsp_method(lsp.NOTEBOOK_DOCUMENT_DID_CLOSE)
     def lsp_notebook_document__did_close(self, params: lsp.DidCloseNotebookDocumentParams) -> None:
         """A notebook is gone."""
-        self._server.session.notebook_closed(params)
+        self._host.session.notebook_closed(params)
 
 
 def _clamp(params: Any) -> None:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
+from pygls.lsp.server import LanguageServer
 
 from gradguard.findings import Related
 from gradguard.lsp.diagnostics import diagnostics
 from gradguard.lsp.documents import uri_of
+from gradguard.lsp.programs import Program
+from gradguard.lsp.session import Session
 from gradguard.lsp.snapshot import range_of
 from gradguard.source.lines import LineIndex
-
-if TYPE_CHECKING:
-    from gradguard.lsp.programs import Program
-    from gradguard.lsp.server import Server
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +29,8 @@ class Shown:
 class Publisher:
     """Turns answers into diagnostics and remembers what was shown for each document."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, server: LanguageServer, session: Session) -> None:
+        self._server, self._session = server, session
         self._shown: dict[str, Shown] = {}
         self._ids = itertools.count(1)
         self._last: tuple[str, LineIndex] | None = None
@@ -41,7 +39,7 @@ class Publisher:
 
     def answered(self, program: Program) -> None:
         """Show a new answer, unless findings are to be shown only when the file is saved."""
-        session = self._server.session
+        session = self._session
         snapshot = program.of
         if snapshot is None:
             return
@@ -52,7 +50,7 @@ class Publisher:
             session.findings(program),
             snapshot,
             session.client,
-            self._server.wording,
+            session.wording,
             self.elsewhere,
             session.encoding,
         )
@@ -93,7 +91,7 @@ class Publisher:
 
     def again(self) -> None:
         """Ask a client that pulls to do so for everything: settings changed."""
-        if self.pull and self._server.session.client.refresh_diagnostics:
+        if self.pull and self._session.client.refresh_diagnostics:
             self._server.workspace_diagnostic_refresh(None)
 
     def _show(self, uri: str, version: int | None, items: tuple[lsp.Diagnostic, ...]) -> bool:
@@ -109,7 +107,7 @@ class Publisher:
 
     def elsewhere(self, related: Related) -> lsp.Location | None:
         """The place of a related span in another file."""
-        session = self._server.session
+        session = self._session
         for program in session.programs.at(related.path):
             return program.snapshot.typed_location(related.span, session.encoding)
         for program in session.programs.readers(related.path):

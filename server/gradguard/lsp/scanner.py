@@ -8,9 +8,10 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from lsprotocol import types as lsp
+from pygls.lsp.server import LanguageServer
 
 from gradguard.check.workspace import LONGEST, TOO_LONG
 from gradguard.disk.reading import Missing, Unreadable
@@ -19,13 +20,13 @@ from gradguard.ide.analysis import analysis
 from gradguard.lsp.diagnostics import diagnostics
 from gradguard.lsp.documents import document, uri_of
 from gradguard.lsp.loading import InForce
+from gradguard.lsp.publish import Publisher
+from gradguard.lsp.session import Session
 from gradguard.lsp.snapshot import of_document
+from gradguard.lsp.tasks import Tasks
 from gradguard.lsp.walk import MAX_FILES, Walk, walk
 from gradguard.lsp.worker import Urgency, Worker
 from gradguard.source.text import Source
-
-if TYPE_CHECKING:
-    from gradguard.lsp.server import Server
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -47,8 +48,8 @@ class Summary:
 class Scanner:
     """Checks whole folders. One scan at a time; a second request waits for the one that runs."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, server: LanguageServer, session: Session, publisher: Publisher, tasks: Tasks) -> None:
+        self._server, self._session, self._publisher, self._tasks = server, session, publisher, tasks
         self._task: asyncio.Task[Summary] | None = None
         self._thread: Worker | None = None
         self._found: dict[str, int] = {}
@@ -76,7 +77,7 @@ class Scanner:
     def changed(self, paths: set[str]) -> None:
         """Files changed on disk: scan those again that were scanned."""
         if self._task is not None and paths:
-            self._server.keep(asyncio.ensure_future(self._again(sorted(paths))))
+            self._tasks.keep(asyncio.ensure_future(self._again(sorted(paths))))
 
     def stop(self) -> None:
         """Begin nothing further."""
@@ -84,7 +85,7 @@ class Scanner:
             self._thread.stop()
 
     async def _again(self, paths: list[str]) -> None:
-        loader = self._server.session.configuration.loader
+        loader = self._session.configuration.loader
         for path in paths:
             force = await self._apart(partial(loader.of, path))
             if force.excluded:
@@ -96,12 +97,12 @@ class Scanner:
             except Unreadable as error:
                 log.warning("not read: %s: %s", path, error)
                 self._forget(path)
-        self._server.publisher.again()
+        self._publisher.again()
 
     async def _scan(self) -> Summary:
-        session = self._server.session
+        session = self._session
         folders, loader = tuple(session.configuration.folders), session.configuration.loader
-        found = await self._apart(lambda: walk(folders, loader, session.lookout.reads))
+        found = await self._apart(lambda: walk(folders, loader, session.lookout.disk))
         session.configuration.heed(loader, found.problems)
         token = await self._begin(len(found.files))
         done = findings = 0
@@ -128,7 +129,7 @@ class Scanner:
         return Summary(done, findings, len(found.unread))
 
     async def _begin(self, count: int) -> str | None:
-        if not self._server.session.client.progress:
+        if not self._session.client.progress:
             return None
         token = f"gradguard-{uuid.uuid4()}"
         try:
@@ -136,20 +137,20 @@ class Scanner:
         except Exception as error:
             log.info("the client shows no progress: %s", error)
             return None
-        title = self._server.wording.text("scan-title")
+        title = self._session.wording.text("scan-title")
         begin = lsp.WorkDoneProgressBegin(title=title, cancellable=True, percentage=0)
         self._server.work_done_progress.begin(token, begin)
         return token
 
     def _report(self, token: str, done: int, count: int) -> None:
-        report = self._server.wording.text("scan-report", done=done, all=count)
+        report = self._session.wording.text("scan-report", done=done, all=count)
         self._server.work_done_progress.report(
             token,
             lsp.WorkDoneProgressReport(message=report, percentage=100 * done // count, cancellable=True),
         )
 
     def _end(self, token: str, stopped: bool, found: Walk) -> None:
-        wording = self._server.wording
+        wording = self._session.wording
         parts = [wording.text("scan-stopped")] if stopped else []
         parts += [wording.text("scan-unread", count=len(found.unread))] if found.unread else []
         parts += [wording.text("scan-more", count=f"{MAX_FILES:,}")] if found.more else []
@@ -168,10 +169,10 @@ class Scanner:
 
     async def _file(self, path: str, force: InForce) -> int:
         """Check one file and show what was found; the number of findings. Raises Unreadable."""
-        session = self._server.session
+        session = self._session
         for program in session.programs.at(path):
             return len(session.findings(program))
-        text = await self._apart(lambda: session.lookout.reads.text(path))
+        text = await self._apart(lambda: session.lookout.disk.text(path))
         found: tuple[Finding, ...] = ()
         if GATE in text and force.settings.enable:
             if len(text) > LONGEST:
@@ -182,7 +183,7 @@ class Scanner:
         return len(found)
 
     async def _analysed(self, path: str, text: str, force: InForce) -> tuple[Finding, ...]:
-        session = self._server.session
+        session = self._session
 
         def work() -> tuple[Finding, ...]:
             found = analysis(Source(path, text), force.settings, session.view(force), session.analyser)
@@ -193,22 +194,26 @@ class Scanner:
         return await _result(session.worker, work)
 
     def _show(self, path: str, text: str, found: tuple[Finding, ...]) -> None:
-        server, uri = self._server, uri_of(path)
+        uri = uri_of(path)
         if not found:
             self._forget(path)
             return
         snapshot = of_document(document(lsp.TextDocumentItem(uri, "python", 0, text)), 0)
-        session = server.session
         items = diagnostics(
-            found, snapshot, session.client, server.wording, server.publisher.elsewhere, session.encoding
+            found,
+            snapshot,
+            self._session.client,
+            self._session.wording,
+            self._publisher.elsewhere,
+            self._session.encoding,
         )
         self._found[uri] = len(found)
-        server.publisher.put(uri, tuple(items[uri]))
+        self._publisher.put(uri, tuple(items[uri]))
 
     def _forget(self, path: str) -> None:
         uri = uri_of(path)
         if self._found.pop(uri, None) is not None:
-            self._server.publisher.forget(uri)
+            self._publisher.forget(uri)
 
     async def _apart(self, work: Callable[[], T]) -> T:
         """What work on the scanner's own thread gives: it may wait for a disk, and an edit never waits for it."""

@@ -1,4 +1,4 @@
-"""The language server: `gradguard server`."""
+"""The language server: `gradguard server`. Puts its parts together, each of which is given what it needs."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from pygls.lsp.server import LanguageServer
 
 from gradguard import __version__
 from gradguard.ide.analysis import Analyser, analyse
-from gradguard.ide.wording import Wording
-from gradguard.lsp import commands, features, lifecycle, logs
+from gradguard.lsp import commands, features, logs
+from gradguard.lsp.lifecycle import Lifecycle
 from gradguard.lsp.notices import Notices
-from gradguard.lsp.protocol import Protocol
+from gradguard.lsp.protocol import StrictProtocol
 from gradguard.lsp.publish import Publisher
 from gradguard.lsp.scanner import Scanner
 from gradguard.lsp.session import Session
+from gradguard.lsp.tasks import Tasks
 from gradguard.lsp.transport import RawReader, Writer, accept_one, read_in_thread, standard_streams
 from gradguard.source.printable import printable
 
@@ -45,39 +46,38 @@ COLLECT_AFTER = 100_000, 10, 20
 class Server(LanguageServer):
     """pygls' server with this project's protocol, session and features."""
 
-    protocol: Protocol
+    protocol: StrictProtocol
 
-    def __init__(self, analyser: Analyser = analyse) -> None:
+    def __init__(self, analyser: Analyser = analyse, log_file: str = "") -> None:
         super().__init__(
             "gradguard",
             __version__,
             text_document_sync_kind=lsp.TextDocumentSyncKind.Incremental,
             notebook_document_sync=NOTEBOOKS,
-            protocol_cls=Protocol,
+            protocol_cls=StrictProtocol,
         )
+        self.code = 1
+        self._ended: asyncio.Event | None = None
+        self.notices = Notices(self, lambda: self.session.wording, log_file)
         self.session = Session(
             analyser,
             answered=lambda program: self.publisher.answered(program),
             gone=lambda program: self.publisher.gone(program),
-            crashed=lambda path, details: self.notices.crashed(path, details),
+            crashed=self.notices.crashed,
             trace=self.trace,
-            wrong=lambda where, problems: self.notices.wrong(where, problems),
-            hangs=lambda path: self.notices.hangs(path),
-            answers=lambda path: self.notices.answers(path),
-            refused=lambda path: self.notices.refused(path),
+            wrong=self.notices.wrong,
+            hangs=self.notices.hangs,
+            answers=self.notices.answers,
+            refused=self.notices.refused,
         )
-        self.notices = Notices(self)
-        self.publisher = Publisher(self)
-        self.scanner = Scanner(self)
-        self.wording = Wording("en")
-        self.code = 1
-        self.log_file = ""
-        self._ended: asyncio.Event | None = None
-        self._tasks: set[asyncio.Future[Any]] = set()
-        self._scope = "open"
-        lifecycle.register(self)
-        features.register(self)
-        commands.register(self)
+        tasks = Tasks()
+        self.publisher = Publisher(self, self.session)
+        self.scanner = Scanner(self, self.session, self.publisher, tasks)
+        Lifecycle(
+            self, self.session, self.publisher, self.scanner, tasks, gone=lambda: self.stop(None)
+        ).register()
+        features.register(self, self.session, self.publisher)
+        commands.register(self, self.session, self.publisher, self.scanner)
 
     def serve(self, source: RawReader, writer: Writer) -> int:
         """Answer one client to its end; the exit code."""
@@ -109,43 +109,6 @@ class Server(LanguageServer):
         """Whether the client can be told anything."""
         return self.protocol.running and self._ended is not None and not self._ended.is_set()
 
-    def begin(self) -> None:
-        """`initialize` came: offer what this client can use."""
-        if self.publisher.pull:
-            whole = self.session.configuration.general.scope == "workspace"
-            features.register_pull(self, workspace=whole)
-
-    def ready(self) -> None:
-        """`initialized` came, settings are known."""
-        self._follow_scope()
-
-    def keep(self, task: asyncio.Future[Any]) -> None:
-        """Hold a background task until it is done."""
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    def settings_changed(self) -> None:
-        """Answer everything again under other settings."""
-        client = self.session.client
-        self.session.refresh()
-        self.publisher.again()
-        if client.refresh_hints:
-            self.workspace_inlay_hint_refresh(None)
-        if client.refresh_lenses:
-            self.workspace_code_lens_refresh(None)
-        self._follow_scope()
-
-    def files_changed(self, paths: set[str]) -> None:
-        """Files that are not open changed on disk."""
-        self.scanner.changed(paths)
-
-    def _follow_scope(self) -> None:
-        """Scan the workspace if the settings want that and it was not done."""
-        scope = self.session.configuration.general.scope
-        if scope == "workspace" and self._scope != scope:
-            self.keep(asyncio.ensure_future(self.scanner.run()))
-        self._scope = scope
-
     def trace(self, message: str, verbose: str | None = None) -> None:
         """Tell the client what happens, if it asked for it."""
         if self.protocol.trace == lsp.TraceValue.Off:
@@ -174,8 +137,7 @@ def main(argv: Sequence[str] | None = None, analyser: Analyser = analyse) -> int
         words = f"gradguard server: {arguments.host}:{arguments.port}: {error.strerror or error}"
         print(printable(words), file=sys.stderr)
         return 2
-    server = Server(analyser)
-    server.log_file = arguments.log_file or ""
+    server = Server(analyser, arguments.log_file or "")
     logs.to_client(server)
     gc.freeze()
     try:

@@ -66,11 +66,12 @@ class Session:
     ) -> None:
         self.client = Client()
         self.encoding = "utf-16"
+        self.wording = Wording("en")
         self.lookout = Lookout(wrong=wrong, hangs=hangs, answers=answers, changed=self.refresh)
         self.configuration, self.observed = self.lookout.configuration, self.lookout.observed
         self.documents = Documents()
         self.programs = Programs()
-        self.disk = Disk(self.lookout.reads)
+        self.disk = Disk(self.lookout.disk)
         self.analyser = analyser
         self._answered, self._gone, self._crashed, self._trace = answered, gone, crashed, trace
         self._refused = refused
@@ -263,12 +264,10 @@ class Session:
         for fault in faults:
             self._crashed(path, fault.fault)
 
-    async def in_place(
-        self, program: Program, snapshot: Snapshot, span: Span, wording: Wording
-    ) -> list[Offer]:
+    async def in_place(self, program: Program, snapshot: Snapshot, span: Span) -> list[Offer]:
         """In-place forms of what stands at a stretch, those that are proven; none where the text changed."""
         offers = await self._worked_out(
-            program, snapshot, lambda found, view: in_place(found, span, wording, view)
+            program, snapshot, lambda found, view: in_place(found, span, self.wording, view)
         )
         return offers or []
 

@@ -11,7 +11,7 @@ from gradguard.check.parsing import Problem
 from gradguard.disk.links import Bounds
 from gradguard.disk.reading import Unreadable, unreadable
 from gradguard.lsp.loading import InForce, Loader
-from gradguard.lsp.reads import Reads
+from gradguard.lsp.disk_calls import DiskCalls
 
 MAX_FILES = 20_000
 SUFFIX = ".py"
@@ -37,7 +37,7 @@ class _Entry:
     """A link out of the workspace."""
 
 
-def walk(folders: Sequence[str], loader: Loader, reads: Reads) -> Walk:
+def walk(folders: Sequence[str], loader: Loader, disk: DiskCalls) -> Walk:
     """Look through folders, each file once. Links to folders are not followed: what they lead to is found there."""
     found = Walk()
     stack = list(reversed(folders))
@@ -45,7 +45,7 @@ def walk(folders: Sequence[str], loader: Loader, reads: Reads) -> Walk:
     while stack:
         folder = stack.pop()
         try:
-            entries = reads.call(folder, partial(_entries, folder, folders, reads))
+            entries = disk.call(folder, partial(_entries, folder, folders, disk))
         except Unreadable as error:
             found.unread[folder] = str(error)
             continue
@@ -70,9 +70,9 @@ def walk(folders: Sequence[str], loader: Loader, reads: Reads) -> Walk:
     return found
 
 
-def _entries(folder: str, within: Sequence[str], reads: Reads) -> list[_Entry]:
+def _entries(folder: str, within: Sequence[str], disk: DiskCalls) -> list[_Entry]:
     """Folders and Python files in a folder, in the order of their names. Raises Unreadable."""
-    reads.touch(folder)
+    disk.touch(folder)
     try:
         with os.scandir(folder) as scan:
             return sorted(_wanted(scan, Bounds(within)), key=lambda entry: entry.path)

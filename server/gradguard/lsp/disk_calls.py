@@ -42,7 +42,7 @@ class _GivenUp(BaseException):
     """Ends what a thread does for somebody who went on without it."""
 
 
-class Reads:
+class DiskCalls:
     """Makes calls to the disk. For every thread but the event loop's, as callers do wait, if not for long.
 
     hangs: told each path that is given up, from the calling thread. answers: told when it may be asked for again,

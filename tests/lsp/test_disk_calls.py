@@ -9,21 +9,21 @@ from pathlib import Path
 import pytest
 
 from gradguard.disk.reading import Unreadable
-from gradguard.lsp import reads
-from gradguard.lsp.reads import MOST, TOGETHER, Hangs, Reads
+from gradguard.lsp import disk_calls
+from gradguard.lsp.disk_calls import MOST, TOGETHER, Hangs, DiskCalls
 
 
 @pytest.fixture
 def never(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """What calls wait for that hang; set at the end of the test."""
     for name, seconds in (("PATIENCE", 0.2), ("HASTE", 0.05), ("RECOVERY", 0.05)):
-        monkeypatch.setattr(reads, name, seconds)
+        monkeypatch.setattr(disk_calls, name, seconds)
     event = threading.Event()
     yield event
     event.set()
 
 
-def hang(disk: Reads, path: str, never: threading.Event) -> bool:
+def hang(disk: DiskCalls, path: str, never: threading.Event) -> bool:
     """Whether a call for a path that hangs was tried, and not refused at once."""
     tried = []
 
@@ -38,7 +38,7 @@ def hang(disk: Reads, path: str, never: threading.Event) -> bool:
 
 
 def test_what_answers_is_given_back_with_its_errors(tmp_path: Path) -> None:
-    disk = Reads()
+    disk = DiskCalls()
     before = threading.active_count()
     (tmp_path / "a.py").write_text("# -*- coding: latin-1 -*-\n", "latin-1")
     assert disk.text(str(tmp_path / "a.py")) == "# -*- coding: latin-1 -*-\n"
@@ -52,7 +52,7 @@ def test_what_answers_is_given_back_with_its_errors(tmp_path: Path) -> None:
 
 def test_what_hangs_is_told_and_left_alone_and_the_rest_is_read(never: threading.Event) -> None:
     told: list[str] = []
-    disk = Reads(hangs=told.append)
+    disk = DiskCalls(hangs=told.append)
     assert hang(disk, "/far/a.py", never)
     assert not hang(disk, "/far/a.py", never)
     assert told == ["/far/a.py"]
@@ -60,7 +60,7 @@ def test_what_hangs_is_told_and_left_alone_and_the_rest_is_read(never: threading
 
 
 def test_a_folder_of_which_several_files_hang_is_left_alone(never: threading.Event) -> None:
-    disk = Reads()
+    disk = DiskCalls()
     names = [f"m{n}{end}" for n in range(TOGETHER) for end in ("/__init__.py", ".py")][:TOGETHER]
     assert all(hang(disk, f"/far/{name}", never) for name in names)
     assert not hang(disk, "/far/other.py", never)
@@ -70,7 +70,7 @@ def test_a_folder_of_which_several_files_hang_is_left_alone(never: threading.Eve
 
 
 def test_few_threads_are_given_up(never: threading.Event) -> None:
-    disk = Reads()
+    disk = DiskCalls()
     before = threading.active_count()
     tried = [hang(disk, f"/{number}/a.py", never) for number in range(3 * MOST)]
     assert tried == [True] * MOST + [False] * 2 * MOST
@@ -80,7 +80,7 @@ def test_few_threads_are_given_up(never: threading.Event) -> None:
 def test_what_comes_back_is_told_and_may_be_asked_for_again(never: threading.Event) -> None:
     answers: list[str] = []
     came = threading.Event()
-    disk = Reads(answers=lambda path: (answers.append(path), came.set()))
+    disk = DiskCalls(answers=lambda path: (answers.append(path), came.set()))
     assert hang(disk, "/far/a.py", never)
     never.set()
     assert came.wait(20)
@@ -92,7 +92,7 @@ def test_what_comes_back_is_told_and_may_be_asked_for_again(never: threading.Eve
 
 def test_a_thread_that_comes_back_does_nothing_for_who_went_on(never: threading.Event) -> None:
     came = threading.Event()
-    disk = Reads(answers=lambda path: came.set())
+    disk = DiskCalls(answers=lambda path: came.set())
     went: list[str] = []
 
     def work() -> None:
