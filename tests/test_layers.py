@@ -81,6 +81,54 @@ def _imports(path: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, module
 
 
+@cache
+def modules() -> dict[str, Path]:
+    """The product's files by the names they are imported by."""
+    found = {}
+    for path in product_files():
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imported_files(path: Path) -> set[Path]:
+    """Files of the product that a file imports, anywhere in it, for types alone as well; of packages what is named."""
+    package = path.relative_to(PACKAGE.parent).parent.parts
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            inner = {f"{module}.{alias.name}" for alias in node.names}
+            names |= (inner & modules().keys()) or {module}
+    return {modules()[name] for name in names if name in modules()}
+
+
+def circles(graph: dict[str, set[str]]) -> dict[str, set[str]]:
+    """What is left of a graph when all that leads into no circle, and all that no circle leads to, is taken away."""
+    left = {name: targets & graph.keys() for name, targets in graph.items()}
+    while True:
+        reached = set().union(*left.values())
+        ends = {name for name, targets in left.items() if not targets or name not in reached}
+        if not ends:
+            return left
+        left = {name: targets - ends for name, targets in left.items() if name not in ends}
+
+
+def circles_of(layer: str) -> dict[str, set[str]]:
+    files = [path for path in product_files() if layer_of(path) == layer]
+    return circles(
+        {
+            str(path.relative_to(PACKAGE)): {
+                str(other.relative_to(PACKAGE)) for other in imported_files(path)
+            }
+            for path in files
+        }
+    )
+
+
 def test_the_table_names_the_layers_there_are() -> None:
     assert set(table()) == {layer_of(path) for path in product_files()} - {""}
 
@@ -119,6 +167,22 @@ def test_a_layer_imports_what_its_row_allows(layer: str) -> None:
             if not allowed:
                 wrong.append(f"{path.relative_to(ROOT)}:{line} imports {module}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("layer", list(table()))
+def test_no_files_of_a_layer_import_each_other_in_a_circle(layer: str) -> None:
+    found = circles_of(layer)
+    assert not found, "\n".join(f"{name} imports {', '.join(sorted(found[name]))}" for name in sorted(found))
+
+
+def test_circles_are_found() -> None:
+    graph = {"top": {"a"}, "a": {"b"}, "b": {"c", "below"}, "c": {"a"}, "below": set(), "self": {"self"}}
+    assert circles(graph) == {"a": {"b"}, "b": {"c"}, "c": {"a"}, "self": {"self"}}
+
+
+def test_imports_inside_functions_lead_to_their_files() -> None:
+    inside = {path.name for path in imported_files(PACKAGE / "cli" / "main.py")}
+    assert {"run.py", "server.py"} <= inside
 
 
 def test_this_test_sees_imports_inside_functions() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gradguard.disk.reading import Unreadable
 from gradguard.lsp import disk_calls
-from gradguard.lsp.disk_calls import MOST, TOGETHER, Hangs, DiskCalls
+from gradguard.lsp.disk_calls import MOST, TOGETHER, DiskCalls, Hangs
 
 
 @pytest.fixture

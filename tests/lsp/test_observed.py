@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from gradguard.lsp.observed import NAME, Observed, read_runs
 from gradguard.lsp.disk_calls import DiskCalls
+from gradguard.lsp.observed import NAME, Observed, read_runs
 
 TEXT = "import torch\n"
 FOUND: dict[str, Any] = {

@@ -117,8 +117,8 @@ def test_the_report_is_written_where_the_run_was_started():
 
 
 def test_language_server_reads_the_last_run(tmp_path):
-    from gradguard.lsp.observed import Observed, read_runs
     from gradguard.lsp.disk_calls import DiskCalls
+    from gradguard.lsp.observed import Observed, read_runs
 
     ran = run("loop.py", loop_py=LEAK)
     (tmp_path / ".gradguard").mkdir()

@@ -95,6 +95,7 @@ def lost(path: str, error: BaseException) -> Report:
 def _engine(
     source: Source, settings: Settings, workspace: Workspace
 ) -> tuple[Iterable[Finding], Iterable[Limit]]:
+    # The engine is loaded for the first file that speaks of torch.
     from gradguard.engine import analyse
     from gradguard.ops import table
     from gradguard.rules import registry

@@ -89,6 +89,7 @@ def quoted(selector: str) -> str:
 @functools.cache
 def catalogue() -> Catalogue:
     """The rules of this version."""
+    # Loads every rule, and with them the engine.
     from gradguard.rules import registry
 
     return Catalogue(

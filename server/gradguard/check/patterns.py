@@ -293,6 +293,7 @@ class _Builder:
 
 def _read(text: str) -> tuple[list[re.Match[str]], dict[str, _Set]] | None:
     """The pieces of a pattern's expression and its sets; None for a pattern without one. Raises BadPattern."""
+    # Most runs match no pattern.
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
     if len(text) > LONGEST and not text.startswith("#"):

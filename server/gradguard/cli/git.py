@@ -198,7 +198,7 @@ def _program() -> str:
 def _limit(process: int) -> None:
     """Git reads its own files whole, whatever stands in their place."""
     if sys.platform == "linux":
-        import resource
+        import resource  # there is none on Windows
 
         with contextlib.suppress(OSError, ValueError):  # it ended already
             resource.prlimit(process, resource.RLIMIT_DATA, (MEMORY, MEMORY))

@@ -71,7 +71,7 @@ def _encoded(text: str, form: str) -> bytes:
 
 
 def render(outcome: Outcome, arguments: argparse.Namespace, line_of: LineOf) -> str:
-    """The report as text without colours."""
+    """The report as text without colours. Of all forms the one asked for is loaded."""
     match arguments.format:
         case "json":
             from gradguard.cli.formats import json

@@ -59,6 +59,7 @@ def _spread(
     jobs: Sequence[Job], make: Callable[[], Checker], processes: int
 ) -> Generator[tuple[int, Checked], None, None]:
     """Each index with its result, as they come."""
+    # Few files need no processes.
     from multiprocessing.connection import wait
 
     from gradguard.cli.process import Ended, WorkerProcess

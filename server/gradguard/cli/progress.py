@@ -31,6 +31,7 @@ def shown(items: Iterable[Item], total: int) -> Iterator[Item]:
 
 
 def _bar(stack: ExitStack, total: int, done: int) -> Callable[[], None]:
+    # Slow to load, and few look on.
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

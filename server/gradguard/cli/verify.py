@@ -21,6 +21,7 @@ from pathlib import Path
 from gradguard.cli.stderr import complain
 from gradguard.disk.reading import Unreadable, decode, read_bytes
 from gradguard.findings import Span
+from gradguard.fixes.edit import applied
 from gradguard.ide import inplace
 from gradguard.runtime.verify import Comparison, Task, verify
 from gradguard.source.printable import printable
@@ -107,8 +108,8 @@ def _names(source: Source) -> set[str]:
 
 def _in_place(source: Source, lines: range) -> str:
     """The text with the in-place forms that are proven, one after the other."""
+    # Loads libcst.
     from gradguard.fixes import api
-    from gradguard.fixes.edit import applied
 
     tried = 0
     while True:

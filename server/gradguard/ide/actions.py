@@ -94,6 +94,7 @@ def offers(analysis: Analysis, findings: Iterable[Finding], span: Span, wording:
 
 def in_place(analysis: Analysis, span: Span, wording: Wording, workspace: Workspace) -> list[Offer]:
     """In-place forms of the statement at a stretch that the tape proves. Costs analyses: only when asked for."""
+    # Loads the engine, as the analysis has by now.
     from gradguard.ide import inplace
 
     if not analysis.whole or analysis.limits:

@@ -69,6 +69,7 @@ def analyse(
     def engine(
         source: Source, settings: Settings, workspace: Workspace
     ) -> tuple[Iterable[Finding], Iterable[Limit]]:
+        # The engine is loaded for the first file that speaks of torch.
         from gradguard.engine import analyse as run
         from gradguard.ops import table
         from gradguard.rules import registry

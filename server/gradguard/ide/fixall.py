@@ -15,6 +15,8 @@ from typing import TypeVar
 
 from gradguard.check.api import Report
 from gradguard.findings import Applicability, FixPlan, Limit, Span, internal_error, traceback_of
+from gradguard.fixes.edit import changes
+from gradguard.fixes.extent import cost
 from gradguard.source.lines import LineIndex
 from gradguard.source.text import Source
 
@@ -100,8 +102,6 @@ def fixable(report: Report, lines: range) -> bool:
 
 def difference(before: Source, cell: Cell, done: Fixed) -> Edits:
     """The edits that lead from the text before to the one after, within the cell."""
-    from gradguard.fixes.edit import changes
-
     start, end = done.cell.stretch(done.source)
     made = changes(before.lines, *cell.stretch(before), done.source.text[start:end])
     return tuple((edit.span, edit.replacement) for edit in made)
@@ -140,8 +140,6 @@ class Writer:
 
     def edits(self, plan: FixPlan, source: Source) -> Edits | None:
         """As `edits_of`; None also where all fixes together take too long."""
-        from gradguard.fixes.extent import cost
-
         if self._left > 0:
             self._left -= cost(plan, source)
             if self._left <= 0:

@@ -14,6 +14,7 @@ from gradguard.check.workspace import EMPTY, Workspace
 from gradguard.engine import Analysis, analyse
 from gradguard.engine.domain.sharing import NOBODY, Sharing
 from gradguard.findings import Applicability, FixPlan, Span
+from gradguard.fixes.edit import applied, collide
 from gradguard.ops import table
 from gradguard.rules import asking, registry
 from gradguard.source.printable import quotable
@@ -148,8 +149,8 @@ def undone(source: Source, lines: range, workspace: Workspace = EMPTY, *, tensor
 
     `tensors`: names that are tensors there although nothing in the text says so.
     """
+    # Loads libcst.
     from gradguard.fixes import api
-    from gradguard.fixes.edit import applied, collide
 
     names = frozenset(tensors)
     for again in range(MAX_ROUNDS):
@@ -246,8 +247,8 @@ def _rebinds(node: ast.Assign) -> bool:
 
 
 def _edited(plan: FixPlan, source: Source) -> Source | None:
+    # Loads libcst.
     from gradguard.fixes import api
-    from gradguard.fixes.edit import applied
 
     edits = api.edits(plan, source)
     if not edits:

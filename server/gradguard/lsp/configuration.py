@@ -12,8 +12,8 @@ from typing import Any
 
 from gradguard.check.parsing import Parsed, Problem, parse
 from gradguard.check.settings import Settings, options, resolve
-from gradguard.lsp.loading import EMPTY, InForce, Loader
 from gradguard.lsp.disk_calls import DiskCalls
+from gradguard.lsp.loading import EMPTY, InForce, Loader
 
 log = logging.getLogger(__name__)
 

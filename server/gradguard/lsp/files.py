@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from gradguard.check.workspace import KEPT, LONGEST, TOO_LONG, ReadingWorkspace
 from gradguard.disk.links import Bounds
 from gradguard.disk.reading import Missing, Unreadable, read_file, unreadable
+from gradguard.lsp.disk_calls import MOST, DiskCalls, Hangs
 from gradguard.lsp.loading import InForce, bounds
-from gradguard.lsp.disk_calls import MOST, Hangs, DiskCalls
 from gradguard.source.text import Source
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from gradguard.check.settings import ALWAYS_EXCLUDED, Settings, resolve
 from gradguard.check.workspace import source_roots
 from gradguard.disk.links import Bounds, Projects
 from gradguard.disk.reading import Missing, Unreadable
-from gradguard.lsp.disk_calls import Hangs, DiskCalls
+from gradguard.lsp.disk_calls import DiskCalls, Hangs
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from functools import partial
 
 from gradguard.lsp.configuration import Configuration, Wrong
+from gradguard.lsp.disk_calls import RECOVERY, DiskCalls
 from gradguard.lsp.loading import InForce
 from gradguard.lsp.observed import Observed, Runs, read_runs
-from gradguard.lsp.disk_calls import RECOVERY, DiskCalls
 from gradguard.lsp.worker import Urgency, Worker
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,9 @@ class Lookout:
         answers: Callable[[str], None],
         changed: Callable[[], None],
     ) -> None:
-        self.disk = DiskCalls(hangs=partial(self._tell, hangs), answers=partial(self._tell, self._answers_again))
+        self.disk = DiskCalls(
+            hangs=partial(self._tell, hangs), answers=partial(self._tell, self._answers_again)
+        )
         self.configuration = Configuration(self.disk, wrong)
         self.observed = Observed()
         self._answers, self._changed = answers, changed

@@ -13,7 +13,7 @@ from typing import Any
 
 from gradguard.disk.reading import Missing, Unreadable
 from gradguard.findings import Certainty, Finding, Related, Severity, Span
-from gradguard.lsp.disk_calls import Hangs, DiskCalls
+from gradguard.lsp.disk_calls import DiskCalls, Hangs
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from functools import partial
 from gradguard.check.parsing import Problem
 from gradguard.disk.links import Bounds
 from gradguard.disk.reading import Unreadable, unreadable
-from gradguard.lsp.loading import InForce, Loader
 from gradguard.lsp.disk_calls import DiskCalls
+from gradguard.lsp.loading import InForce, Loader
 
 MAX_FILES = 20_000
 SUFFIX = ".py"

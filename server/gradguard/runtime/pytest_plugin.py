@@ -30,6 +30,7 @@ def gradguard_monitor(request: pytest.FixtureRequest) -> Monitor:
 
     Raises pytest.UsageError for a level that does not exist.
     """
+    # Loads torch, which most tests do without.
     from gradguard.runtime.monitor import Monitor
 
     mark = request.node.get_closest_marker("gradguard")

@@ -11,12 +11,10 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gradguard.runtime.frames import Frames
 from gradguard.runtime.variables import OPTIMIZED
-
-if TYPE_CHECKING:
-    from gradguard.runtime.frames import Frames
 
 MOST_LINES = 20_000
 Line = tuple[str, int]
