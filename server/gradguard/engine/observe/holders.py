@@ -50,6 +50,8 @@ from gradguard.engine.state.run import Run
 MAX_VISITS = 1000
 MAX_NAMES = 1000
 """Variables after which nobody looks on who shares a written memory: each write looks through all of them."""
+MAX_PLACES = 64
+"""Places that lead to one memory after which nobody looks for more: no rewrite of a write binds so many anew."""
 MAX_LOOKS = 16
 """Executions of one statement after which nobody looks who shares what it writes."""
 MAX_ALL_VISITS = 400_000
@@ -201,6 +203,9 @@ def sharing(run: Run, target: Tensor, operands: Iterable[Tensor]) -> Sharing:
         elif not _apart(value, target):
             slots.add(step.spelled())
             held[value.number] = value
+        if len(slots) > MAX_PLACES:
+            reasons.add("unknown")
+            break
     if target.memory.outside or any(one.memory is target.memory for one in _given(run)):
         reasons.add("argument")
     if target.memory.held or "by_name" in run.notes:
