@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks import corpus, found, page, peers, sections
+from benchmarks import bounds, corpus, found, page, peers, sections
 
 RESULTS = Path(__file__).parent / "results"
-SECTIONS = ("start-up", "keystrokes", "latency", "parser", "scaling", "neighbours", "libraries")
+SECTIONS = ("start-up", "keystrokes", "latency", "parser", "bounds", "scaling", "neighbours", "libraries")
 
 AGAINST_PARSER = ("torchvision", "timm")
 """Libraries whose check is compared with `ast.parse`."""
@@ -70,6 +70,8 @@ def main() -> int:
                 figures["start_up"] = sections.start_up()
             case "keystrokes":
                 figures["keystrokes"] = sections.keystrokes(options.spots, lambda: end - time.monotonic())
+            case "bounds":
+                figures["bounds"] = bounds.measure(lambda: end - time.monotonic())
             case "parser":
                 against = [corpus.library(name) for name in AGAINST_PARSER]
                 figures["parser"] = sections.parser(against, left)

@@ -42,18 +42,14 @@ def test_keystrokes_that_were_not_measured_are_told(tmp_path: Path) -> None:
 
 
 def test_a_program_over_its_bounds_is_told(tmp_path: Path) -> None:
-    def row(cpu: float, memory: float, finished: bool = True) -> dict[str, object]:
+    def row(met: bool, finished: bool = True) -> dict[str, object]:
         return {
-            "program": "grows", "lines": 3000, "cpu": cpu, "memory": memory, "steps": 70, "limits": 1, "finished": finished,
+            "program": "grows", "lines": 3000, "cpu": 4.0, "quick": 1.5, "memory": 99.0, "cut": met, "met": met, "finished": finished,
         }  # fmt: skip
 
-    text = written(
-        tmp_path, bounds=[row(1.5, 200.0), row(2.5, 200.0), row(1.5, 400.0), row(9.0, 99.0, False)]
-    )
-    rows = [line for line in text.splitlines() if line.startswith("| grows")]
-    assert rows == [
-        "| grows | 3,000 | 1.50 | 200 | 70 | said |  |",
-        "| grows | 3,000 | 2.50 | 200 | 70 | said | missed |",
-        "| grows | 3,000 | 1.50 | 400 | 70 | said | missed |",
-        "| grows | 3,000 | > 9.0 | 99 |  | said | missed |",
+    text = written(tmp_path, bounds={"parse_line": 16.0, "rows": [row(True), row(False), row(False, False)]})
+    assert [line for line in text.splitlines() if line.startswith("| grows")] == [
+        "| grows | 3,000 | 4.00 | 1.50 | 99 | said |  |",
+        "| grows | 3,000 | 4.00 | 1.50 | 99 |  | missed |",
+        "| grows | 3,000 | > 4.00 | > 1.50 | 99 |  | missed |",
     ]

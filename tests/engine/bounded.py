@@ -20,8 +20,8 @@ SECONDS = 10
 MISTAKE = "y = torch.rand(3, requires_grad=True).exp()\ny += 1\ny.sum().backward()\n"
 
 _CHILD = """
-import json, resource, sys
-memory, seconds = map(int, sys.argv[1:])
+import cProfile, json, resource, sys
+memory, seconds, counted = map(int, sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 from gradguard.check.api import check
@@ -29,9 +29,14 @@ from gradguard.check.settings import Settings
 from gradguard.source.text import Source
 for name, text in json.load(sys.stdin).items():
     print(json.dumps([name]), flush=True)
+    profile = cProfile.Profile(builtins=False)
+    if counted:
+        profile.enable()
     report = check(Source("program.py", text), Settings())
+    profile.disable()
+    calls = sum(entry.callcount for entry in profile.getstats())
     found = [[each.code, each.span.line, each.certainty.value] for each in report.findings]
-    print(json.dumps([name, [each.message for each in report.limits], found, report.crash]), flush=True)
+    print(json.dumps([name, [each.message for each in report.limits], found, report.crash, calls]), flush=True)
 """
 
 
@@ -43,17 +48,19 @@ class Outcome:
     findings: tuple[tuple[str, int, str], ...]
     """Code, line and certainty."""
     crash: str
+    calls: int = 0
+    """Calls of Python functions, where these were counted: all work is some, whatever the engine itself counts."""
 
     def told(self, line: int) -> bool:
         """Whether a mistake is told at a line, for certain."""
         return any(found[1:] == (line, "certain") for found in self.findings)
 
 
-def checked(programs: dict[str, str]) -> dict[str, Outcome]:
-    """The outcome of each program."""
+def checked(programs: dict[str, str], *, memory: int = MEMORY, counted: bool = False) -> dict[str, Outcome]:
+    """The outcome of each program; `counted`: with the calls that it took."""
     seconds = SECONDS * len(programs)
     child = subprocess.run(
-        [sys.executable, "-c", _CHILD, str(MEMORY), str(seconds)],
+        [sys.executable, "-c", _CHILD, str(memory), str(seconds), str(int(counted))],
         input=json.dumps(programs),
         capture_output=True,
         text=True,
@@ -65,6 +72,6 @@ def checked(programs: dict[str, str]) -> dict[str, Outcome]:
     begun = [line[0] for line in lines]
     assert len(ends) == len(programs), f"{begun[-1:]}: {child.returncode} {child.stderr[-2000:]}"
     return {
-        name: Outcome(tuple(limits), tuple(tuple(each) for each in found), crash)
-        for name, (limits, found, crash) in ends.items()
+        name: Outcome(tuple(limits), tuple(tuple(each) for each in found), crash, calls)
+        for name, (limits, found, crash, calls) in ends.items()
     }

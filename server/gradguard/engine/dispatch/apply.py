@@ -27,7 +27,7 @@ def apply(
     run: Run, op: Op, form: Form, bound: Bound, place: Place, *, name: str = "", kind: str = "op"
 ) -> Value:
     """Run the form; the result is a Tensor, a tuple of them, or a value without tensors."""
-    run.ops += 1
+    run.operate()
     planned = plan(form)
     _coerce(run, op, planned, bound)
     name = name or op.name.rpartition(".")[2]

@@ -37,7 +37,7 @@ from gradguard.engine.domain.values import (
 from gradguard.engine.driver import alike, covered, merging, receivers, reuse, toplevel
 from gradguard.engine.driver.devices import named_devices
 from gradguard.engine.driver.record import Record
-from gradguard.engine.driver.shares import FREE_UNDONE, OP_STEPS, UNDONE_A_STEP, Budget, Shares
+from gradguard.engine.driver.shares import FREE_UNDONE, UNDONE_A_STEP, Budget, Shares
 from gradguard.engine.driver.snapshot import Snapshot
 from gradguard.engine.driver.wiring import PORTS
 from gradguard.engine.driver.work import SHARED_NUMBERS, Definitions, Work
@@ -52,6 +52,7 @@ from gradguard.engine.state.path import (
     MAX_FUNCTION_STEPS,
     MAX_PATHS,
     MAX_STEPS,
+    OP_STEPS,
     BudgetExceeded,
     Oracle,
     PathEnd,

@@ -18,13 +18,19 @@ from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.tensors import Place
 from gradguard.engine.domain.values import ClassV, Frame, FunctionV, Instance, Value
 from gradguard.engine.driver.objects import Kept, Made, Objects
-from gradguard.engine.driver.shares import OP_STEPS
 from gradguard.engine.driver.wiring import PORTS
 from gradguard.engine.driver.work import Work
 from gradguard.engine.python import symbolic
 from gradguard.engine.python.calls import instantiate
 from gradguard.engine.state import faults
-from gradguard.engine.state.path import MAX_FUNCTION_STEPS, BudgetExceeded, Oracle, PathEnd, PyRaise
+from gradguard.engine.state.path import (
+    MAX_FUNCTION_STEPS,
+    OP_STEPS,
+    BudgetExceeded,
+    Oracle,
+    PathEnd,
+    PyRaise,
+)
 from gradguard.engine.state.run import Left, Run
 from gradguard.engine.state.watch import Watch
 

@@ -21,8 +21,6 @@ LINE_STEPS = 30
 """The same for each line of a file that is longer than that has lines for."""
 KEPT_BACK = 1_000
 """Enough for the first path of most functions."""
-OP_STEPS = 8
-"""What an operation on tensors counts for: none is as long as a step."""
 FREE_UNDONE = 2_000
 """Values of the top level that a path may have used without that counting: they are put back behind it."""
 UNDONE_A_STEP = 8

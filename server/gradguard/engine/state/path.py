@@ -28,6 +28,10 @@ FREE_WORK = 200_000
 """Work that is no evaluation of a node (values copied, nodes of a graph gone through) which a path has for nothing."""
 WORK_A_STEP = 4
 """Units of the work beyond that which count as a step."""
+OP_STEPS = 8
+"""What an operation on tensors counts for: none is as quick as the evaluation of a node."""
+FREE_OPS = 6_000
+"""Operations that a path has for its nodes alone: few programs write down more of them. Of further ones each counts."""
 
 
 class BudgetExceeded(Exception):

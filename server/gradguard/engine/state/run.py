@@ -29,7 +29,7 @@ from gradguard.engine.domain.values import (
     extent,
 )
 from gradguard.engine.state.notes import Kept, Modes, ModuleCall, Read, Rewritten
-from gradguard.engine.state.path import FREE_WORK, WORK_A_STEP, BudgetExceeded, Oracle
+from gradguard.engine.state.path import FREE_OPS, FREE_WORK, OP_STEPS, WORK_A_STEP, BudgetExceeded, Oracle
 from gradguard.engine.state.watch import Watch
 from gradguard.ops.table import Table
 from gradguard.source.text import Source
@@ -305,6 +305,12 @@ class Run:
         self.budget[0] -= units
         if self.budget[0] < 0:
             raise BudgetExceeded
+
+    def operate(self) -> None:
+        """Count an operation on tensors. Raises BudgetExceeded."""
+        self.ops += 1
+        if self.ops > FREE_OPS:
+            self.step(OP_STEPS)
 
     def work(self, units: int) -> None:
         """Count work that grows with what a program has made and not with its text; most programs have it for nothing.
