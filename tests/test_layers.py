@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "server" / "gradguard"
 LONGEST = 600
-PURE = ("findings", "source", "engine", "rules", "check", "fixes", "ide")
+PURE = ("findings", "source", "tape", "rules", "fixplans", "check", "fixes", "ide")
 IMPURE_MODULES = {
     "asyncio", "http", "multiprocessing", "random", "shutil", "socket", "subprocess", "tempfile", "threading", "time",
     "urllib",
@@ -183,6 +183,19 @@ def test_circles_are_found() -> None:
 def test_imports_inside_functions_lead_to_their_files() -> None:
     inside = {path.name for path in imported_files(PACKAGE / "cli" / "main.py")}
     assert {"run.py", "server.py"} <= inside
+
+
+def test_a_rule_looks_at_no_syntax() -> None:
+    """It puts an event into words. `model.py` alone knows of nodes: of a compound statement it shows the first line."""
+    looking = {
+        path.name
+        for path in product_files()
+        if layer_of(path) == "rules" and path.name != "model.py"
+        for _, module in imports(path)
+        if module == "ast"
+        or (module.startswith("gradguard.source") and module != "gradguard.source.printable")
+    }
+    assert looking == set()
 
 
 def test_this_test_sees_imports_inside_functions() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gradguard.check.api import Engine
 from gradguard.check.catalogue import Catalogue, RuleInfo
+from gradguard.check.engine import Answer, Engine
 from gradguard.findings import Certainty, Finding, Limit, Severity, Span
 
 RULES = Catalogue(
@@ -38,11 +38,11 @@ def finding(
 
 
 def engine(*findings: Finding, limits: tuple[Limit, ...] = ()) -> Engine:
-    return lambda source, settings, workspace: (findings, limits)
+    return lambda source, settings, workspace, wanted: Answer(findings, limits)
 
 
 def broken_engine(error: Exception) -> Engine:
-    def fail(*_: object) -> tuple[list[Finding], list[Limit]]:
+    def fail(*_: object) -> Answer:
         raise error
 
     return fail

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gradguard.check.api import check, run
+from gradguard.check.engine import Answer, Wanted
 from gradguard.check.settings import Settings
 from gradguard.check.workspace import EMPTY, Workspace
 from gradguard.engine import analyse
@@ -20,7 +22,8 @@ from gradguard.engine.driver.work import Work
 from gradguard.engine.observe import holders
 from gradguard.engine.observe.holders import Sharing
 from gradguard.engine.state.run import Run
-from gradguard.findings import Applicability, Finding, Limit
+from gradguard.findings import Applicability
+from gradguard.fixplans.plans import Plans
 from gradguard.ops import table
 from gradguard.rules import registry
 from gradguard.source.text import Source
@@ -83,12 +86,12 @@ def source_of(path: Path) -> Source:
     return Source(str(path), path.read_text("utf-8"))
 
 
-def whole(
-    source: Source, settings: Settings, workspace: Workspace
-) -> tuple[list[Finding], tuple[Limit, ...]]:
-    """An engine that looks at every write."""
-    analysis = analyse(source, table.load(), workspace, every_write=True)
-    return registry.findings(analysis), analysis.limits
+def whole(source: Source, settings: Settings, workspace: Workspace, wanted: Wanted) -> Answer:
+    """An engine that looks at every write, and plans fixes for all that its rules say."""
+    tape = analyse(source, table.load(), workspace, every_write=True)
+    plans = Plans(tape)
+    found = [replace(each.finding, fixes=plans.of(each)) for each in registry.told(tape)]
+    return Answer(found, tape.limits)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")

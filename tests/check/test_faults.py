@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 
 from gradguard.check.api import Report, check
-from gradguard.check.settings import Settings
+from gradguard.check.settings import Level, Settings
 from gradguard.check.workspace import EMPTY
 from gradguard.engine import analyse as run_tape
-from gradguard.engine.domain.events import Event
+from gradguard.engine.domain.events import Event, SavedTensorMutated
 from gradguard.engine.models import library
-from gradguard.findings import Limit, Span
+from gradguard.findings import FixPlan, Limit, Span
+from gradguard.fixplans import plans
+from gradguard.fixplans.model import Context as PlanContext
 from gradguard.ide.analysis import analyse, analysis
 from gradguard.ops import table
 from gradguard.rules import registry
@@ -80,6 +82,50 @@ def test_a_fault_in_a_rule_costs_that_finding(rule_fails: Exception) -> None:
     )
     assert "Traceback" in report.crash
     assert not report.lost
+
+
+def test_a_fault_in_a_plan_costs_the_fixes_of_that_finding(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = plans.ways_out
+
+    def broken(context: PlanContext, event: SavedTensorMutated) -> list[FixPlan]:
+        if context.analysis.span(event.place).line == 4:
+            raise error
+        return own(context, event)
+
+    monkeypatch.setattr(plans, "ways_out", broken)
+    report = checked(TWO)
+    assert [(each.span.line, bool(each.fixes)) for each in report.findings] == [(4, False), (8, True)]
+    (limit,) = report.faults
+    kind = type(error).__name__
+    assert limit.span.line == 4
+    assert (
+        limit.message == f"a finding of GG101 has no fixes: internal error {kind} in broken; please report it"
+    )
+    assert not report.lost
+
+
+def test_a_rule_that_is_off_and_fixes_of_what_is_silenced_cost_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither the words nor the fixes are worked out: they would raise here."""
+
+    def never(*_: object) -> object:
+        raise AssertionError
+
+    monkeypatch.setattr(plans, "ways_out", never)
+    silenced = TWO.replace("y += 1", "y += 1  # gradguard: ignore[GG101]")
+    assert checked(silenced) == Report()
+    (rule,) = (each for each in registry.rules() if each.code == "GG101")
+    quiet = {
+        kind: [replace(each, render=never) if each is rule else each for each in rules]
+        for kind, rules in registry._by_event().items()
+    }
+    monkeypatch.setattr(registry, "_by_event", lambda: quiet)
+    off = Settings(levels=(("GG101", Level.OFF),))
+    assert check(Source("train.py", TWO), off) == Report()
+    assert checked(TWO).faults
 
 
 def test_rules_that_are_run_by_hand_raise_it(rule_fails: Exception) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from gradguard.check.api import Report, run
 from gradguard.check.catalogue import Catalogue, RuleInfo
+from gradguard.check.engine import Answer, Wanted
 from gradguard.check.settings import Settings
 from gradguard.check.workspace import Workspace
 from gradguard.findings import Certainty, Finding, Related, Severity
@@ -28,10 +29,8 @@ RULES = Catalogue(
 
 
 def toy(source: Source, settings: Settings, workspace: Workspace, before: Outcome | None = None) -> Outcome:
-    def engine(
-        source: Source, settings: Settings, workspace: Workspace
-    ) -> tuple[list[Finding], list[object]]:
-        return list(_findings(source, workspace)), []
+    def engine(source: Source, settings: Settings, workspace: Workspace, wanted: Wanted) -> Answer:
+        return Answer(list(_findings(source, workspace)))
 
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "crash":

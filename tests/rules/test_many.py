@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from gradguard.findings import Limit
+from gradguard.fixplans.plans import BRIEF, WITH_FIXES, Plans
 from gradguard.rules import registry
-from gradguard.rules.registry import BRIEF, WITH_FIXES
 from gradguard.source import blocks
 from gradguard.source.text import Source
 from tests.engine.analysing import analysed
@@ -34,7 +34,7 @@ PROGRAMS: dict[str, Callable[[int], str]] = {
 
 
 def visits(program: str, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Nodes that the rules look at in order to tell what the engine found."""
+    """Nodes that are looked at in order to tell what the engine found, and to plan fixes of it."""
     analysis = analysed(START + program)
     looked = 0
     real = ast.iter_child_nodes
@@ -46,7 +46,8 @@ def visits(program: str, monkeypatch: pytest.MonkeyPatch) -> int:
 
     with monkeypatch.context() as patch:
         patch.setattr(ast, "iter_child_nodes", counting)
-        assert len(registry.findings(analysis)) >= program.count("\n") // 6
+        plans = Plans(analysis)
+        assert len([plans.of(each) for each in registry.told(analysis)]) >= program.count("\n") // 6
     return looked
 
 
@@ -58,18 +59,21 @@ def test_a_file_of_twice_as_many_mistakes_costs_about_twice_as_much(
     assert more < 3 * some
 
 
-def test_of_very_many_findings_the_first_have_fixes_and_all_are_told() -> None:
-    analysis = analysed(START + PROGRAMS["writes"](WITH_FIXES + 20))
+def planned(count: int) -> tuple[list[bool], list[str]]:
+    """Whether each finding of a text with so many has fixes, and what is said of those that have none."""
+    analysis = analysed(START + PROGRAMS["writes"](count))
     limits: list[Limit] = []
-    found = sorted(registry.findings(analysis, limits), key=lambda each: each.sort_key)
-    assert [bool(each.fixes) for each in found] == [True] * WITH_FIXES + [False] * 20
-    assert [limit.message for limit in limits] == [BRIEF]
+    plans = Plans(analysis, limits)
+    found = sorted(registry.told(analysis), key=lambda each: each.finding.sort_key)
+    return [bool(plans.of(each)) for each in found], [limit.message for limit in limits]
+
+
+def test_of_very_many_findings_the_first_have_fixes_and_all_are_told() -> None:
+    assert planned(WITH_FIXES + 20) == ([True] * WITH_FIXES + [False] * 20, [BRIEF])
 
 
 def test_nothing_is_said_where_all_have_fixes() -> None:
-    limits: list[Limit] = []
-    registry.findings(analysed(START + PROGRAMS["writes"](WITH_FIXES)), limits)
-    assert limits == []
+    assert planned(WITH_FIXES) == ([True] * WITH_FIXES, [])
 
 
 NESTED = """

@@ -4,10 +4,11 @@
     text that is too long   is told, and not even parsed
     # gradguard: ignore-file    likewise
     engine, then rules      raw findings, each as loud as its rule makes it
-    settings                rules that are off are dropped, levels are laid over severities
+    settings                rules that are off are not run, levels are laid over severities
     ignore comments         silence findings, and are reported when they silence nothing
     certainty               what is merely possible stays only when asked for
     order                   one finding for each rule and place, in reading order
+    fixes                   planned for what is left
 
 Nothing here raises: a fault in the analysis becomes a `Limit`, and its traceback is kept for the log. What engine and
 rules can tell apart costs what it concerns alone; anything else costs the file.
@@ -17,14 +18,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from gradguard.check import ignores
 from gradguard.check.catalogue import Catalogue, catalogue
+from gradguard.check.engine import Answer, Engine, answer
 from gradguard.check.selection import Selection
 from gradguard.check.settings import Settings
 from gradguard.check.workspace import EMPTY, LONGEST, TOO_LONG, Workspace
 from gradguard.findings import Certainty, Finding, Limit, Span, internal_error, traceback_of
 from gradguard.source.text import Source
+
+if TYPE_CHECKING:
+    from gradguard.engine import Analysis
 
 GATE = "torch"
 """A file without this in its text has nothing to report."""
@@ -61,12 +67,9 @@ class Report:
         return replace(self, limits=tuple(dict.fromkeys((*self.limits, *more))), crash=crash)
 
 
-Engine = Callable[[Source, Settings, Workspace], tuple[Iterable[Finding], Iterable[Limit]]]
-
-
 def check(source: Source, settings: Settings, workspace: Workspace = EMPTY) -> Report:
     """Check one file. Never raises."""
-    return run(source, settings, workspace, _engine, catalogue)
+    return run(source, settings, workspace, answer)
 
 
 def run(
@@ -77,14 +80,25 @@ def run(
     rules: Callable[[], Catalogue] = catalogue,
 ) -> Report:
     """`check` with the engine and the rules as arguments."""
+    return analysed(source, settings, workspace, engine, rules)[0]
+
+
+def analysed(
+    source: Source,
+    settings: Settings,
+    workspace: Workspace,
+    engine: Engine,
+    rules: Callable[[], Catalogue] = catalogue,
+) -> tuple[Report, Analysis | None]:
+    """`run`, and what the program did where the engine came to run it."""
     if GATE not in source.text:
-        return Report()
+        return Report(), None
     if len(source.text) > LONGEST:
-        return Report(limits=(Limit(source.path, TOP, f"not analysed: {TOO_LONG}"),))
+        return Report(limits=(Limit(source.path, TOP, f"not analysed: {TOO_LONG}"),)), None
     try:
         return _run(source, settings, workspace, engine, rules)
     except Exception as error:
-        return lost(source.path, error)
+        return lost(source.path, error), None
 
 
 def lost(path: str, error: BaseException) -> Report:
@@ -92,40 +106,25 @@ def lost(path: str, error: BaseException) -> Report:
     return Report(lost=True).with_limits([_fault(path, error)])
 
 
-def _engine(
-    source: Source, settings: Settings, workspace: Workspace
-) -> tuple[Iterable[Finding], Iterable[Limit]]:
-    # The engine is loaded for the first file that speaks of torch.
-    from gradguard.engine import analyse
-    from gradguard.ops import table
-    from gradguard.rules import registry
-
-    rows = table.load(None if settings.torch == "auto" else settings.torch)
-    analysis = analyse(source, rows, workspace)
-    faults: list[Limit] = []
-    return registry.findings(analysis, faults), (*analysis.limits, *faults)
-
-
 def _run(
     source: Source, settings: Settings, workspace: Workspace, engine: Engine, rules: Callable[[], Catalogue]
-) -> Report:
+) -> tuple[Report, Analysis | None]:
     comments = ignores.read(source, rules)
     if comments.everything:
-        return Report()
+        return Report(), None
     unread = [Limit(source.path, Span(e.line, 1, e.line, 1), f"not read: {e.message}") for e in source.errors]
-    raw: list[Finding]
-    stopped: list[Limit]
-    whole = True
-    try:
-        found, limits = engine(source, settings, workspace)
-        raw, stopped = list(found), list(limits)
-    except Exception as error:
-        raw, stopped, whole = [], [_fault(source.path, error)], False
-
     selection = Selection(settings, rules())
+    raw: list[Finding] = []
+    try:
+        given = engine(source, settings, workspace, selection.allows)
+        raw, whole = list(given.findings), True
+    except Exception as error:
+        given, whole = Answer(limits=[_fault(source.path, error)]), False
+
     kept: list[Finding] = []
     away: list[Finding] = []
     silencers = {source.path: comments}
+    behind: dict[int, Finding] = {}
     for finding in raw:
         if not selection.allows(finding.code, finding.path):
             continue
@@ -135,18 +134,28 @@ def _run(
         silencer = silencers[finding.path]
         if silencer.everything or silencer.silences(finding) or not _shown(finding, settings):
             continue
-        (kept if finding.path == source.path else away).append(selection.leveled(finding))
+        leveled = selection.leveled(finding)
+        behind[id(leveled)] = finding
+        (kept if finding.path == source.path else away).append(leveled)
+
+    def planned(finding: Finding) -> Finding:
+        raw = behind.get(id(finding))
+        return finding if raw is None or given.fixes is None else replace(finding, fixes=given.fixes(raw))
+
+    own, others = (tuple(map(planned, ordered(each))) for each in (kept, away))
+    stopped = list(given.limits)
     if not (unread or stopped) and comments.comments and selection.allows(ignores.UNUSED[0], source.path):
         unused = comments.unused(source, rules(), selection.running(source.path))
-        kept.extend(selection.leveled(each) for each in unused if not comments.silences(each))
+        idle = [selection.leveled(each) for each in unused if not comments.silences(each)]
+        own = ordered((*own, *idle))
     needed = tuple(
         (path, span)
         for path, silencer in silencers.items()
         if path != source.path
         for span in sorted(silencer.needed)
     )
-    report = Report(ordered(kept), tuple(unread), ordered(away), needed=needed, lost=not whole)
-    return report.with_limits(stopped)
+    report = Report(own, tuple(unread), others, needed=needed, lost=not whole)
+    return report.with_limits(stopped), given.tape
 
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from gradguard.check import api
+from gradguard.check.engine import answer
 from gradguard.check.settings import Settings
 from gradguard.check.workspace import Workspace
 from gradguard.findings import Certainty, Finding, Limit
@@ -14,6 +16,7 @@ from gradguard.ide.standing import elsewhere, shown
 from gradguard.source.text import Source
 
 if TYPE_CHECKING:
+    from gradguard.engine import Analysis as Tape
     from gradguard.engine.domain.facts import Facts
 
 
@@ -22,7 +25,7 @@ class Outcome:
     """What an analyser gives: the report, and the tape for hovers and hints where there is one."""
 
     report: api.Report
-    tape: Any = None
+    tape: Tape | None = None
 
 
 Analyser = Callable[[Source, Settings, Workspace, "Outcome | None"], Outcome]
@@ -64,24 +67,8 @@ def analyse(
     source: Source, settings: Settings, workspace: Workspace, before: Outcome | None = None
 ) -> Outcome:
     """The analyser of the shipped server: every rule runs, also for what is merely possible (for hovers)."""
-    seen: list[Any] = []
-
-    def engine(
-        source: Source, settings: Settings, workspace: Workspace
-    ) -> tuple[Iterable[Finding], Iterable[Limit]]:
-        # The engine is loaded for the first file that speaks of torch.
-        from gradguard.engine import analyse as run
-        from gradguard.ops import table
-        from gradguard.rules import registry
-
-        version = None if settings.torch == "auto" else settings.torch
-        tape = run(source, table.load(version), workspace, before.tape if before else None, noting=True)
-        seen.append(tape)
-        faults: list[Limit] = []
-        return registry.findings(tape, faults), (*tape.limits, *faults)
-
-    report = api.run(source, settings.with_changes(all=True), workspace, engine)
-    return Outcome(report, seen[-1] if seen else None)
+    engine = partial(answer, previous=before.tape if before else None, noting=True)
+    return Outcome(*api.analysed(source, settings.with_changes(all=True), workspace, engine))
 
 
 def facts(found: Analysis) -> Facts | None:

@@ -15,8 +15,9 @@ from gradguard.engine import Analysis, analyse
 from gradguard.engine.domain.sharing import NOBODY, Sharing
 from gradguard.findings import Applicability, FixPlan, Span
 from gradguard.fixes.edit import applied, collide
+from gradguard.fixplans import safety
 from gradguard.ops import table
-from gradguard.rules import asking, registry
+from gradguard.rules import registry
 from gradguard.source.printable import quotable
 from gradguard.source.text import Source
 
@@ -81,12 +82,12 @@ def proven(
     found = _sharing(plan, changed, after)
     if found is None or found.reasons - {"whole", "truth", "alone"} - (UNSEEN if unseen else frozenset()):
         return False
-    if asking.sees_ops(before) or asking.reads_versions(before):
+    if safety.sees_ops(before) or safety.reads_versions(before):
         return False
     if not all(_keeps_sign(call) for call in _calls(source, plan.span)):
         return False
     if plan.kind == "add-inplace":
-        return not found.slots and not asking.reads_flags(before)
+        return not found.slots and not safety.reads_flags(before)
     if not _keeps_dtype(plan, changed, found):
         return False
     return any(

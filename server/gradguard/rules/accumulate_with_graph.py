@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gradguard.engine.domain.events import Event, GraphKept
 from gradguard.findings import Finding
-from gradguard.rules.detaching import detached, without_graph
 from gradguard.rules.kept import severity, what_is_kept
 from gradguard.rules.model import Context, Rule, quoted
 
@@ -18,19 +17,6 @@ def render(context: Context, event: Event) -> Finding | None:
         f"{quoted(event.text)} accumulates a value with its graph: {what_is_kept(event)}",
         severity=severity(event),
         related=[(event.loop, "every pass of this loop adds to the graph")],
-        fixes=detached(
-            context,
-            "Accumulate a detached value",
-            without_graph(context, event),
-            event.statement,
-            event.place,
-            event.text,
-            accumulates=True,
-            many=event.many,
-            fed=event.fed,
-        )
-        if event.fed and not event.trained
-        else (),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradguard.engine.domain.events import BrokenGraph, Event
-from gradguard.findings import Applicability, Finding, FixPlan
+from gradguard.findings import Finding
 from gradguard.rules.model import ERROR, WARNING, Context, Rule, quoted
 
 _HOW = {
@@ -25,25 +25,11 @@ def render(context: Context, event: Event) -> Finding | None:
             event.how, "{text} leaves the graph and flows back into a loss: what computes it does not train"
         )
         message = pattern.format(text=quoted(event.text, "this"))
-    fixes: list[FixPlan] = []
-    if event.how == "tensor":
-        fixes = context.plan(
-            "stack",
-            "Use `torch.stack`, which keeps the graph",
-            Applicability.UNSAFE,
-            event.place.node,
-            event.place,
-        )
-    elif event.how not in ("no-graph", "no_grad"):
-        fixes = context.plan(
-            "keep-graph", "Keep it in the graph", Applicability.UNSAFE, event.place.node, event.place
-        )
     return context.finding(
         event,
         message,
         severity=ERROR if event.raises else WARNING,
         related=[(event.loss if event.loss is not event.place else None, "the loss that does not train it")],
-        fixes=fixes,
         notes=("element 0 of tensors does not require grad and does not have a grad_fn",)
         if event.raises
         else (),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-
 from gradguard.engine.domain.events import Event, GradientAlias
-from gradguard.findings import Applicability, Finding
+from gradguard.findings import Finding
 from gradguard.rules.model import WARNING, Context, Rule, quoted
 
 
@@ -18,21 +16,6 @@ def render(context: Context, event: Event) -> Finding | None:
         f"{quoted(event.text)} keeps the gradient itself, which is overwritten in place later",
         severity=WARNING,
         related=[(event.overwritten, "overwritten in place here")],
-        fixes=context.plan(
-            "clone", "Keep a clone of the gradient", Applicability.UNSAFE, _gradient(event), event.place
-        ),
-    )
-
-
-def _gradient(event: GradientAlias) -> ast.AST | None:
-    """The expression that reads `.grad`; a clone keeps its numbers, but no longer follows later ones."""
-    return next(
-        (
-            node
-            for node in ast.walk(event.place.node)
-            if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load)
-        ),
-        None,
     )
 
 

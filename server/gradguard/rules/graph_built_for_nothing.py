@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from gradguard.engine.domain.events import Event, UnusedGraph
-from gradguard.findings import Applicability, Finding
+from gradguard.findings import Finding
 from gradguard.rules.model import INFORMATION, Context, Rule, quoted
-from gradguard.rules.reach import without_grad
 
 _WHY = {
     "eval": "records a graph that no backward uses; wrap the loop in `torch.no_grad()`",
@@ -24,19 +23,11 @@ def render(context: Context, event: Event) -> Finding | None:
             event,
             message,
             severity=INFORMATION,
-            fixes=context.plan(
-                "no-grad-rest",
-                "Put what follows under it",
-                Applicability.UNSAFE,
-                event.place.node,
-                event.place,
-            ),
         )
     return context.finding(
         event,
         f"{quoted(event.text)} {_WHY[event.why]}",
         severity=INFORMATION,
-        fixes=without_grad(context, event),
     )
 
 

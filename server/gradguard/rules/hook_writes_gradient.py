@@ -5,7 +5,6 @@ from __future__ import annotations
 from gradguard.engine.domain.events import Event, HookWrite
 from gradguard.findings import Finding
 from gradguard.rules.model import WARNING, Context, Rule, quoted
-from gradguard.rules.repair import made_anew
 
 
 def render(context: Context, event: Event) -> Finding | None:
@@ -17,7 +16,6 @@ def render(context: Context, event: Event) -> Finding | None:
         f"the hook's `{event.op}` writes {quoted(event.text)} in place; branches that share it get wrong gradients",
         severity=WARNING,
         related=[(event.registered, "registered here")],
-        fixes=made_anew(context, event.place, event.text, "return-gradient"),
     )
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from gradguard.engine.domain.events import Event, InferenceSaved, RefusedWrite
-from gradguard.findings import Applicability, Finding
-from gradguard.rules.caught import caught
+from gradguard.findings import Finding
 from gradguard.rules.model import ERROR, Context, Rule, quoted
-from gradguard.rules.permitted import relaxed
 from gradguard.rules.refused import render_refused
 
 
@@ -16,13 +14,11 @@ def render(context: Context, event: Event) -> Finding | None:
         return render_refused(context, event) if event.reason == "inference" else None
     if not isinstance(event, InferenceSaved):
         return None
-    safe = Applicability.UNSAFE if caught(context, event.place) else Applicability.SAFE
     return context.finding(
         event,
         f"`{event.op}` must save {quoted(event.text)}, which was made under inference_mode",
         severity=ERROR,
         related=[(event.made, "made under inference_mode here")],
-        fixes=relaxed(context, event.made, safe),
         notes=("Inference tensors cannot be saved for backward",),
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from gradguard.engine.domain.events import ArgumentWrite, Event
 from gradguard.findings import Finding
 from gradguard.rules.model import WARNING, Context, Rule, quoted
-from gradguard.rules.repair import made_anew
 
 
 def render(context: Context, event: Event) -> Finding | None:
@@ -16,7 +15,6 @@ def render(context: Context, event: Event) -> Finding | None:
         event,
         f"`{event.function}` writes its argument {quoted(event.text)} in place (`{event.op}`)",
         severity=WARNING,
-        fixes=made_anew(context, event.place, event.text),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from gradguard.engine.domain.events import Event, SavedTensorMutated, WriteFact
 from gradguard.findings import Finding
 from gradguard.rules.model import ERROR, Context, Rule, quoted, role_name
-from gradguard.rules.repair import ways_out
 
 TORCH_SAYS = "one of the variables needed for gradient computation has been modified by an inplace operation"
 
@@ -28,7 +27,6 @@ def render(context: Context, event: Event) -> Finding | None:
             (write.alias_at, "shares memory with the saved tensor since here"),
             (event.backward, "backward needs it here"),
         ],
-        fixes=ways_out(context, event),
         notes=(TORCH_SAYS,),
     )
 

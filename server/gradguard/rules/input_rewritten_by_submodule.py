@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-
 from gradguard.engine.domain.events import Event, InputRewritten
-from gradguard.findings import Applicability, Finding, FixPlan
+from gradguard.findings import Finding
 from gradguard.rules.model import WARNING, Context, Rule, quoted
 
 
@@ -21,18 +19,7 @@ def render(context: Context, event: Event) -> Finding | None:
             (event.submodule, "written in place here"),
             (event.read_again, "read again here, with other values"),
         ],
-        fixes=_cloned(context, event),
     )
-
-
-def _cloned(context: Context, event: InputRewritten) -> list[FixPlan]:
-    """A clone for the call that rewrites."""
-    node = event.place.node
-    if not isinstance(node, ast.Call):
-        return []
-    given = next((arg for arg in node.args if ast.unparse(arg) == event.text), None)
-    title = f"Give the call a clone of {quoted(event.text)}"
-    return context.plan("clone", title, Applicability.UNSAFE, given, event.place)
 
 
 RULE = Rule(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from gradguard.engine.domain.events import Event, HostRead
-from gradguard.findings import Applicability, Finding, FixPlan
+from gradguard.findings import Finding
 from gradguard.rules.model import INFORMATION, WARNING, Context, Rule, quoted
 from gradguard.rules.reading import counts, often
-from gradguard.source.loops import guardable, read_behind
 
 
 def render(context: Context, event: Event) -> Finding | None:
@@ -22,25 +21,7 @@ def render(context: Context, event: Event) -> Finding | None:
         f"{quoted(event.text)} makes the host wait for the device {often(event)}{why}",
         severity=WARNING if loud else INFORMATION,
         related=[(event.loop, "in this loop")],
-        fixes=_fixes(context, event) if event.per == "step" and not context.brief else (),
     )
-
-
-def _fixes(context: Context, event: HostRead) -> list[FixPlan]:
-    """One read behind the loop, or on few of its passes: where the loop lets them be."""
-    if event.statement is None:
-        return []
-    source = context.analysis.sources[event.place.path]
-    span = source.span(event.statement)
-    plans: list[FixPlan] = []
-    behind = read_behind(source, span)
-    if behind is not None and behind[1] is event.place.node:
-        title = "Accumulate on the device, read once after the loop"
-        plans += context.plan("item-after-loop", title, Applicability.UNSAFE, event.statement, event.place)
-    if guardable(source, span) is not None:
-        title = "Read it every 100 steps"
-        plans += context.plan("guard-read", title, Applicability.UNSAFE, event.statement, event.place)
-    return plans
 
 
 RULE = Rule(

@@ -8,15 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gradguard.engine import Analysis
-from gradguard.engine.domain.events import (
-    Event,
-    InferenceSaved,
-    RefusedWrite,
-    SavedTensorMutated,
-    SecondBackward,
-)
+from gradguard.engine.domain.events import Event
 from gradguard.engine.domain.tensors import Place
-from gradguard.findings import Applicability, Certainty, Finding, FixPlan, Related, Severity, Span
+from gradguard.findings import Certainty, Finding, Related, Severity, Span
 from gradguard.source.printable import quotable
 
 Render = Callable[["Context", Event], "Finding | None"]
@@ -35,30 +29,12 @@ class Rule:
     """False: reported only when asked for by name, code or level."""
 
 
-class Events:
-    """The events of one analysis, as rules look them up for each other's findings."""
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A finding, and the event that it puts into words."""
 
-    def __init__(self, analysis: Analysis) -> None:
-        self.stops = False
-        """Whether torch may stop the program somewhere."""
-        self._known: dict[tuple[str, ast.AST], bool] = {}
-        self._writes: dict[ast.AST, list[SavedTensorMutated | RefusedWrite]] = {}
-        for event in analysis.events:
-            self.stops |= isinstance(
-                event, (SavedTensorMutated, RefusedWrite, SecondBackward, InferenceSaved)
-            )
-            if isinstance(event, (SavedTensorMutated, RefusedWrite)):
-                self._writes.setdefault(event.write.place.node, []).append(event)
-
-    def once(self, name: str, node: ast.AST, ask: Callable[[], bool]) -> bool:
-        """The answer to a question about a node, which several findings ask."""
-        if (name, node) not in self._known:
-            self._known[name, node] = ask()
-        return self._known[name, node]
-
-    def writes_at(self, place: Place) -> Sequence[SavedTensorMutated | RefusedWrite]:
-        """Those about a write at this place; they share one finding."""
-        return self._writes.get(place.node, ())
+    finding: Finding
+    event: Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +43,6 @@ class Context:
 
     analysis: Analysis
     rule: Rule
-    events: Events
-    brief: bool = False
-    """Of many findings of one rule, the later ones have no fixes that take long to be worked out."""
 
     def finding(
         self,
@@ -78,7 +51,6 @@ class Context:
         *,
         severity: tuple[Severity, Severity],
         related: Sequence[tuple[Place | None, str]] = (),
-        fixes: Sequence[FixPlan] = (),
         at: Place | None = None,
         notes: Sequence[str] = (),
     ) -> Finding:
@@ -100,7 +72,6 @@ class Context:
                 for where, text in related
                 if where is not None and _has_place(where)
             ),
-            fixes=tuple(fixes),
             notes=tuple(notes),
         )
 
@@ -114,21 +85,6 @@ class Context:
             source = self.analysis.sources[place.path]
             return Span(span.line, span.column, span.line, len(source.line(span.line)) + 1)
         return span
-
-    def plan(
-        self,
-        kind: str,
-        title: str,
-        applicability: Applicability,
-        node: ast.AST | None,
-        place: Place,
-        **data: str,
-    ) -> list[FixPlan]:
-        """A fix on `node`; none where the node has no place."""
-        if node is None or not hasattr(node, "lineno"):
-            return []
-        span = self.analysis.span(Place(place.path, node))
-        return [FixPlan(kind, shortened(title), applicability, span, tuple(sorted(data.items())))]
 
 
 def _has_place(place: Place) -> bool:

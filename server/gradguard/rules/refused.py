@@ -5,7 +5,6 @@ from __future__ import annotations
 from gradguard.engine.domain.events import RefusedWrite
 from gradguard.findings import Finding
 from gradguard.rules.model import ERROR, Context, quoted
-from gradguard.rules.permitted import permitted
 
 _WHY = {
     "leaf": "a leaf that requires grad",
@@ -50,6 +49,5 @@ def render_refused(context: Context, event: RefusedWrite) -> Finding:
         f"in-place `{event.write.op}` on {quoted(event.write.text)}, {why}",
         severity=ERROR,
         related=[(event.source, _SOURCE[event.reason])],
-        fixes=permitted(context, event),
         notes=(TORCH_SAYS[event.reason],),
     )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+from collections.abc import Callable
 from dataclasses import replace
 
 from gradguard.engine import Analysis
 from gradguard.engine.domain.events import Event
 from gradguard.findings import Finding, Limit, Span, internal_error, traceback_of
 from gradguard.rules import __path__ as _folder
-from gradguard.rules.model import Context, Events, Rule
+from gradguard.rules.model import Context, Rule, Told
 
 
 @functools.cache
@@ -34,36 +35,39 @@ def _by_event() -> dict[type, list[Rule]]:
     return table
 
 
-def findings(analysis: Analysis, faults: list[Limit] | None = None) -> list[Finding]:
+Wanted = Callable[[str, str], bool]
+"""Whether a rule, by its code, speaks for the file at a path."""
+
+
+def told(
+    analysis: Analysis, faults: list[Limit] | None = None, wanted: Wanted = lambda code, path: True
+) -> list[Told]:
     """What the rules make of an analysis, in no particular order.
 
-    faults: where to tell a fault in a rule, which costs one finding, and that fixes were left out; without it the
-    fault is raised.
+    faults: where to tell a fault in a rule, which costs one finding; without it the fault is raised.
+    wanted: a rule that speaks for none of the files is not run.
     """
-    made: list[Finding] = []
-    events = Events(analysis)
-    told: dict[str, int] = {}
+    made: list[Told] = []
+    quiet = {rule.code for rule in rules() if not any(wanted(rule.code, path) for path in analysis.sources)}
     for event in analysis.events:
         for rule in _by_event().get(type(event), ()):
-            brief = told.get(rule.code, 0) >= WITH_FIXES
+            if rule.code in quiet:
+                continue
             try:
-                finding = rule.render(Context(analysis, rule, events, brief), event)
+                finding = rule.render(Context(analysis, rule), event)
             except Exception as error:
                 if faults is None:
                     raise
                 faults.append(_fault(analysis, rule, event, error))
                 continue
             if finding is not None:
-                made.append(finding)
-                told[rule.code] = told.get(rule.code, 0) + 1
-    if faults is not None and any(count > WITH_FIXES for count in told.values()):
-        faults.append(Limit(analysis.path, Span(1, 1, 1, 1), BRIEF))
+                made.append(Told(finding, event))
     return _one_a_line(made)
 
 
-WITH_FIXES = 100
-"""Findings of one rule in one file whose fixes are worked out: each may look through the whole file."""
-BRIEF = f"read in part: of the findings of one rule only the first {WITH_FIXES} have fixes"
+def findings(analysis: Analysis) -> list[Finding]:
+    """The findings of all rules; a fault in one is raised."""
+    return [each.finding for each in told(analysis)]
 
 
 def _fault(analysis: Analysis, rule: Rule, event: Event, error: Exception) -> Limit:
@@ -80,20 +84,20 @@ ONE_A_LINE = frozenset({"GG301", "GG302", "GG303"})
 """Rules that speak once for each line, with the number of reads on it."""
 
 
-def _one_a_line(made: list[Finding]) -> list[Finding]:
-    groups: dict[tuple[str, int, str], list[Finding]] = {}
-    kept: list[Finding] = []
-    for finding in made:
+def _one_a_line(made: list[Told]) -> list[Told]:
+    groups: dict[tuple[str, int, str], list[Told]] = {}
+    kept: list[Told] = []
+    for each in made:
+        finding = each.finding
         if finding.code in ONE_A_LINE:
-            groups.setdefault((finding.path, finding.span.line, finding.code), []).append(finding)
+            groups.setdefault((finding.path, finding.span.line, finding.code), []).append(each)
         else:
-            kept.append(finding)
+            kept.append(each)
     for same in groups.values():
-        spans = {finding.span for finding in same}
-        first = min(same, key=lambda finding: (finding.severity.rank, finding.sort_key))
-        kept.append(
-            replace(first, message=f"{first.message} ({len(spans)} reads on this line)")
-            if len(spans) > 1
-            else first
-        )
+        spans = {each.finding.span for each in same}
+        first = min(same, key=lambda each: (each.finding.severity.rank, each.finding.sort_key))
+        if len(spans) > 1:
+            message = f"{first.finding.message} ({len(spans)} reads on this line)"
+            first = replace(first, finding=replace(first.finding, message=message))
+        kept.append(first)
     return kept

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gradguard.engine.domain.events import Event, SavedTensorMutated
 from gradguard.findings import Finding
-from gradguard.rules.blocks import after
 from gradguard.rules.model import ERROR, Context, Rule, quoted
 
 
@@ -13,9 +12,6 @@ def render(context: Context, event: Event) -> Finding | None:
     if not isinstance(event, SavedTensorMutated) or event.write.kind != "step" or not event.write.counted:
         return None
     saved = event.saved
-    fixes = after(
-        context, event.write.place.node, event.write.place, event.backward, "Step after both backwards"
-    )
     return context.finding(
         event,
         f"`{event.write.op}` updates {quoted(saved.text, 'parameters')} that a later backward still needs as they were",
@@ -24,7 +20,6 @@ def render(context: Context, event: Event) -> Finding | None:
             (saved.place, f"saved here by `{saved.op}`"),
             (event.backward, "this backward needs the values from before the update"),
         ],
-        fixes=fixes,
     )
 
 

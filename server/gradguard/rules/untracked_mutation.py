@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-
-from gradguard.engine.domain.events import Event, SavedTensorMutated, WriteFact
-from gradguard.findings import Applicability, Finding
+from gradguard.engine.domain.events import Event, SavedTensorMutated
+from gradguard.findings import Finding
 from gradguard.rules.model import WARNING, Context, Rule, quoted, role_name
-from gradguard.rules.repair import copied, ways_out
 
 _HOW = {
     "numpy": "through NumPy memory",
@@ -16,31 +13,12 @@ _HOW = {
 }
 
 
-def _through_data(write: WriteFact) -> bool:
-    """Whether the writing statement spells `.data` itself, so that it can be spelled otherwise."""
-    parts = ast.walk(write.statement) if write.statement is not None else ()
-    spelled = any(isinstance(part, ast.Attribute) and part.attr == "data" for part in parts)
-    return spelled and ".data" in write.text
-
-
 def render(context: Context, event: Event) -> Finding | None:
     """Writes that no counter saw."""
     if not isinstance(event, SavedTensorMutated) or event.write.counted:
         return None
     write, saved = event.write, event.saved
     how = _HOW.get(write.kind, "through `.data`")
-    fixes = ways_out(context, event)
-    if write.kind in ("op", "augmented", "setitem") and _through_data(write):
-        fixes += context.plan(
-            "data-to-detach",
-            "Use `.detach()`, which autograd checks",
-            Applicability.MANUAL,
-            write.statement,
-            write.place,
-            name=write.text,
-        )
-    if write.kind == "numpy":
-        fixes += copied(context, write)
     return context.finding(
         event,
         f"`{write.op}` changes {quoted(saved.text or write.text)} {how}: gradients will be wrong, without an error",
@@ -49,7 +27,6 @@ def render(context: Context, event: Event) -> Finding | None:
             (saved.place, f"saved here by `{saved.op}`: backward needs {role_name(saved.role, saved.op)}"),
             (event.backward, "backward reads the changed values here"),
         ],
-        fixes=fixes,
     )
 
 

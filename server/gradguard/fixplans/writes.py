@@ -15,10 +15,11 @@ from gradguard.engine.domain.events import SavedTensorMutated, WriteFact
 from gradguard.engine.domain.sharing import ELSEWHERE, NOBODY, Sharing
 from gradguard.engine.domain.tensors import Place
 from gradguard.findings import Applicability, FixPlan, spans_text
+from gradguard.fixplans.blocks import after, function_around, may_be_plain
+from gradguard.fixplans.model import Context
+from gradguard.fixplans.safety import reads_flags, sees_ops
 from gradguard.ops import table
-from gradguard.rules.asking import reads_flags, sees_ops
-from gradguard.rules.blocks import after, function_around, may_be_plain
-from gradguard.rules.model import Context, quoted
+from gradguard.rules.model import quoted
 from gradguard.source.blocks import around, gathered, union
 from gradguard.source.loops import fills_rows
 
@@ -45,8 +46,6 @@ _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
 
 def ways_out(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
     """Fixes for a write to a saved tensor, the ones that keep its numbers first."""
-    if context.brief:
-        return []
     plans = [*rewritten(context, event.write), *saved_cloned(context, event)]
     if event.write.statement is not None:
         plans += after(
@@ -161,8 +160,6 @@ def _says_it_writes(call: ast.Call) -> bool:
 
 def copied(context: Context, write: WriteFact) -> list[FixPlan]:
     """`.copy()` where a written NumPy array is taken from its tensor by name."""
-    if context.brief:
-        return []
     tree = context.analysis.sources[write.place.path].tree
     around = function_around(tree, write.place.node) or tree
     name = root_name(write.text)

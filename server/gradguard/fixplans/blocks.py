@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gradguard.engine.domain.tensors import Place
 from gradguard.findings import Applicability, FixPlan, spans_text
-from gradguard.rules.model import Context
+from gradguard.fixplans.model import Context
 from gradguard.source.blocks import above, around, by_name, gathered, kept
 from gradguard.source.loops import alone
 

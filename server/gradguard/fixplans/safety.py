@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from gradguard.engine import Analysis
 from gradguard.engine.domain.tensors import Place
-from gradguard.rules.blocks import function_around
-from gradguard.rules.model import Context
+from gradguard.fixplans.blocks import function_around
+from gradguard.fixplans.model import Context
 from gradguard.source.blocks import gathered
 from gradguard.source.blocks import kept as remembered
 from gradguard.source.text import Source

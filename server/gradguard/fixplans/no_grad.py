@@ -9,10 +9,10 @@ from functools import partial
 from gradguard.engine.domain.events import UnusedGraph
 from gradguard.engine.domain.tensors import Place
 from gradguard.findings import Applicability, FixPlan
-from gradguard.rules.asking import asks, caches_weights, pads
-from gradguard.rules.blocks import settled
-from gradguard.rules.inference import stays_inside
-from gradguard.rules.model import Context
+from gradguard.fixplans.blocks import settled
+from gradguard.fixplans.inference import stays_inside
+from gradguard.fixplans.model import Context
+from gradguard.fixplans.safety import asks, caches_weights, pads
 from gradguard.source.blocks import above, kept
 
 _EVALUATES = re.compile(
@@ -26,8 +26,6 @@ INFERENCE = "Run it under `torch.inference_mode()`"
 
 def without_grad(context: Context, event: UnusedGraph) -> list[FixPlan]:
     """A function that only evaluates is decorated; else the loop around the call is wrapped; else its statement."""
-    if context.brief:
-        return []
     place = event.place
     around = _around(context.analysis.sources[place.path].tree, place.node)
     if event.why == "target":

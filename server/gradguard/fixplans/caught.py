@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from gradguard.engine.domain.tensors import Place
-from gradguard.rules.model import Context
+from gradguard.fixplans.model import Context
 from gradguard.source.blocks import above, by_name, gathered, kept
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -7,9 +7,9 @@ import ast
 from gradguard.engine.domain.events import GraphKept
 from gradguard.engine.domain.tensors import Place
 from gradguard.findings import Applicability, FixPlan, spans_text
-from gradguard.rules.asking import asks, differentiated_again, keeper
-from gradguard.rules.blocks import may_be_plain, settled
-from gradguard.rules.model import Context
+from gradguard.fixplans.blocks import may_be_plain, settled
+from gradguard.fixplans.model import Context
+from gradguard.fixplans.safety import asks, differentiated_again, keeper
 from gradguard.source.blocks import gathered, union
 
 _DISPLAYS = (ast.Tuple, ast.List, ast.Set, ast.Dict)
@@ -36,8 +36,6 @@ def detached(
     the parts of a display alone may be one. fed: names of the values with a graph that are accumulated, empty
     for one without a name.
     """
-    if context.brief:
-        return []
     found = _accumulated(statement, name) if accumulates else _stored(statement, name)
     if len(found) > 1 and fed is not None:
         if "" in fed:
@@ -59,8 +57,6 @@ def detached(
 
 def without_graph(context: Context, event: GraphKept) -> Applicability:
     """Whether the program stays what it is when what a statement keeps has no graph."""
-    if context.brief:
-        return Applicability.UNSAFE
     again = differentiated_again(context, event.place, keeper(event.statement))
     if asks(context) or again or event.trained or event.shared or _identified(context, event):
         return Applicability.UNSAFE

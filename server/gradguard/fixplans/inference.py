@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from gradguard.rules.blocks import function_around
+from gradguard.fixplans.blocks import function_around
 from gradguard.source.blocks import around, gathered, kept, union
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -12,11 +12,11 @@ from dataclasses import replace
 from gradguard.engine.domain.events import RefusedWrite
 from gradguard.engine.domain.tensors import Place
 from gradguard.findings import Applicability, FixPlan
+from gradguard.fixplans.caught import caught
+from gradguard.fixplans.model import Context
+from gradguard.fixplans.safety import second_order
+from gradguard.fixplans.writes import rewritten, written
 from gradguard.ops import table
-from gradguard.rules.asking import second_order
-from gradguard.rules.caught import caught
-from gradguard.rules.model import Context
-from gradguard.rules.repair import rewritten, written
 from gradguard.source.blocks import above
 
 _ELEMENTWISE = frozenset(
@@ -27,8 +27,6 @@ _EXPANDING = ("expand", "expand_as", "broadcast_to")
 
 def permitted(context: Context, event: RefusedWrite) -> list[FixPlan]:
     """What makes torch accept the write, or a program without it."""
-    if context.brief:
-        return []
     plans: list[FixPlan] = []
     if event.reason in ("leaf", "view-of-leaf"):
         plans += _under_no_grad(context, event)
@@ -49,7 +47,7 @@ def permitted(context: Context, event: RefusedWrite) -> list[FixPlan]:
 
 def relaxed(context: Context, made: Place | None, applicability: Applicability) -> list[FixPlan]:
     """`torch.no_grad()` for the `torch.inference_mode()` under which a tensor is made."""
-    if made is None or made.path != context.analysis.path or context.brief:
+    if made is None or made.path != context.analysis.path:
         return []
     call = _inference_call(context.analysis.sources[made.path].tree, made.node)
     if call is None:

@@ -1,0 +1,98 @@
+"""Plans for writes that others are meant to see, and for what is kept by reference."""
+
+from __future__ import annotations
+
+import ast
+
+from gradguard.engine.domain.events import (
+    ArgumentWrite,
+    FunctionMutation,
+    GradientAlias,
+    HookWrite,
+    InputRewritten,
+    SavedTensorMutated,
+    WriteFact,
+)
+from gradguard.findings import Applicability, FixPlan
+from gradguard.fixplans.blocks import function_around
+from gradguard.fixplans.model import Context
+from gradguard.fixplans.writes import copied, made_anew, root_name, ways_out
+from gradguard.rules.model import quoted
+
+
+def argument_written(context: Context, event: ArgumentWrite) -> list[FixPlan]:
+    """A new tensor in the place of the argument."""
+    return made_anew(context, event.place, event.text)
+
+
+def hook_written(context: Context, event: HookWrite) -> list[FixPlan]:
+    """A new gradient, which the hook returns."""
+    return made_anew(context, event.place, event.text, "return-gradient")
+
+
+def function_written(context: Context, event: FunctionMutation) -> list[FixPlan]:
+    """An input declared as written, or a new tensor."""
+    marked = _marked(context, event) if event.what == "input" else []
+    return [*marked, *made_anew(context, event.place, event.text)]
+
+
+def _marked(context: Context, event: FunctionMutation) -> list[FixPlan]:
+    """`ctx.mark_dirty(x)` before the write."""
+    place = event.place
+    function = function_around(context.analysis.sources[place.path].tree, place.node)
+    name = root_name(event.text)
+    if not isinstance(function, ast.FunctionDef) or not function.args.args or not name:
+        return []
+    mark = f"{function.args.args[0].arg}.mark_dirty({name})"
+    return context.plan(
+        "insert-before", f"Declare it: `{mark}`", Applicability.UNSAFE, place.node, place, code=mark
+    )
+
+
+def gradient_kept(context: Context, event: GradientAlias) -> list[FixPlan]:
+    """A clone of the gradient."""
+    title = "Keep a clone of the gradient"
+    return context.plan("clone", title, Applicability.UNSAFE, _gradient(event), event.place)
+
+
+def _gradient(event: GradientAlias) -> ast.AST | None:
+    """The expression that reads `.grad`; a clone keeps its numbers, but no longer follows later ones."""
+    return next(
+        (
+            node
+            for node in ast.walk(event.place.node)
+            if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load)
+        ),
+        None,
+    )
+
+
+def rewritten_inside(context: Context, event: InputRewritten) -> list[FixPlan]:
+    """A clone for the call that rewrites."""
+    node = event.place.node
+    if not isinstance(node, ast.Call):
+        return []
+    given = next((arg for arg in node.args if ast.unparse(arg) == event.text), None)
+    title = f"Give the call a clone of {quoted(event.text)}"
+    return context.plan("clone", title, Applicability.UNSAFE, given, event.place)
+
+
+def unseen(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
+    """The ways out of a write that no counter saw, and the write spelled so that one sees it."""
+    write = event.write
+    plans = ways_out(context, event)
+    if write.kind in ("op", "augmented", "setitem") and _through_data(write):
+        title = "Use `.detach()`, which autograd checks"
+        plans += context.plan(
+            "data-to-detach", title, Applicability.MANUAL, write.statement, write.place, name=write.text
+        )
+    if write.kind == "numpy":
+        plans += copied(context, write)
+    return plans
+
+
+def _through_data(write: WriteFact) -> bool:
+    """Whether the writing statement spells `.data` itself, so that it can be spelled otherwise."""
+    parts = ast.walk(write.statement) if write.statement is not None else ()
+    spelled = any(isinstance(part, ast.Attribute) and part.attr == "data" for part in parts)
+    return spelled and ".data" in write.text
