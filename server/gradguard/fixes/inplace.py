@@ -6,9 +6,11 @@ import libcst as cst
 
 from gradguard.findings import FixPlan
 from gradguard.fixes.edit import Edit
+from gradguard.fixes.known import known
 from gradguard.fixes.region import Region
 from gradguard.fixes.syntax import argument, expression, text_of
 from gradguard.ops import table
+from gradguard.ops.table import Table
 from gradguard.source.text import Source
 
 _AUGMENTED: dict[type[cst.BaseBinaryOp], type[cst.BaseAugOp]] = {
@@ -24,7 +26,7 @@ def make_in_place(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     """`y = y + x` as `y += x`, `y = y.exp()` as `y.exp_()`, `y = F.relu(y)` with `inplace=True`."""
     region = Region.of(source, [plan.span])
     node = region.find(plan.span, cst.Assign) if region is not None else None
-    new = _in_place(node) if node is not None else None
+    new = _in_place(node, known(plan)) if node is not None else None
     if region is None or node is None or new is None:
         return None
     region.replace(node, new)
@@ -53,7 +55,7 @@ def flagged(call: cst.Call) -> cst.Call:
     return call.with_changes(args=[*args, flag])
 
 
-def _in_place(node: cst.Assign) -> cst.BaseSmallStatement | None:
+def _in_place(node: cst.Assign, ops: Table) -> cst.BaseSmallStatement | None:
     if len(node.targets) != 1:
         return None
     target, value = node.targets[0].target, node.value
@@ -63,7 +65,6 @@ def _in_place(node: cst.Assign) -> cst.BaseSmallStatement | None:
     if not isinstance(value, cst.Call) or not isinstance(value.func, cst.Attribute):
         return None
     func = value.func
-    ops = table.load(None)
     if text_of(func.value) == name:
         base = func.attr.value
         if base in table.UNLIKE or base.endswith("_") or ops.op(f"Tensor.{base}_") is None:

@@ -8,9 +8,11 @@ import libcst as cst
 
 from gradguard.findings import FixPlan, Span, spans_of
 from gradguard.fixes.edit import Edit
+from gradguard.fixes.known import known
 from gradguard.fixes.region import Region
 from gradguard.fixes.syntax import argument, expression, parenthesized, text_of, without_argument
 from gradguard.ops import table
+from gradguard.ops.table import Table
 from gradguard.source.text import Source
 
 _OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
@@ -56,7 +58,7 @@ def out_of_place(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
         return None
     if name and _reads_what_it_wrote(call, name):
         return _clone_first(region, statement, name)
-    new = None if clone else functional(call)
+    new = None if clone else functional(call, known(plan))
     if new is None:
         return _cloned_call(region, call, statement, name)
     parent = region.parent(call)
@@ -161,18 +163,18 @@ def drop_inplace(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
         return None
     for span in spans:
         call = region.find(span, cst.Call)
-        new = without_flag(call) if call is not None else None
+        new = without_flag(call, known(plan)) if call is not None else None
         if call is None or new is None:
             return None
         region.replace(call, new)
     return region.edits()
 
 
-def functional(call: cst.Call) -> cst.Call | None:
+def functional(call: cst.Call, ops: Table) -> cst.Call | None:
     """The call that gives a new tensor instead of writing one; None where torch has none that is alike."""
     if argument(call, "out") is not None:
         return without_argument(call, "out")
-    flagged = without_flag(call)
+    flagged = without_flag(call, ops)
     if flagged is not None:
         return flagged
     func = call.func
@@ -182,25 +184,24 @@ def functional(call: cst.Call) -> cst.Call | None:
     if not last.value.endswith("_") or last.value.startswith("_"):
         return None
     base = last.value[:-1]
-    if base in table.UNLIKE or not isinstance(func, cst.Attribute) or not _known(base, func, call):
+    if base in table.UNLIKE or not isinstance(func, cst.Attribute) or not _has_form(base, func, call, ops):
         return None
     made = func.with_changes(attr=last.with_changes(value=base))
     if isinstance(func.value, cst.Call) and _writes(func.value):
-        inner = functional(func.value)
+        inner = functional(func.value, ops)
         if inner is None:
             return None
         made = made.with_changes(value=inner)
     return call.with_changes(func=made)
 
 
-def _known(base: str, func: cst.Attribute, call: cst.Call) -> bool:
+def _has_form(base: str, func: cst.Attribute, call: cst.Call, ops: Table) -> bool:
     """Whether torch has a form of that name without the underscore, as a method or where the function is.
 
     What is given by position must mean the same to both: the third argument of `F.elu_` is no flag.
     """
     owner = _FUNCTIONS.get(text_of(func.value), "Tensor.")
-    known = table.load(None)
-    plain, written = known.op(f"{owner}{base}"), known.op(f"{owner}{base}_")
+    plain, written = ops.op(f"{owner}{base}"), ops.op(f"{owner}{base}_")
     if plain is None or written is None:
         return plain is not None
     count = sum(arg.keyword is None for arg in call.args) + (owner == "Tensor.")
@@ -225,21 +226,20 @@ def _writes(call: cst.Call) -> bool:
     )
 
 
-def without_flag(call: cst.Call) -> cst.Call | None:
+def without_flag(call: cst.Call, ops: Table) -> cst.Call | None:
     """A call without its `inplace=True`; None where it has none."""
     if argument(call, "inplace") is not None:
         return without_argument(call, "inplace")
     last = call.args[-1] if call.args else None
     if last is not None and last.keyword is None and not last.star and text_of(last.value) == "True":
         name = text_of(call.func).rpartition(".")[2]
-        if _flag_index(name) == len(call.args) - 1:
+        if _flag_index(name, ops) == len(call.args) - 1:
             return without_argument(call, last)
     return None
 
 
-def _flag_index(name: str) -> int | None:
+def _flag_index(name: str, ops: Table) -> int | None:
     """Position of the parameter `inplace` of a module or a function of `torch.nn`."""
-    ops = table.load(None)
     row = ops.module(f"torch.nn.{name}")
     if row is not None:
         return next((i for i, param in enumerate(row.init) if param.name == "inplace"), None)
@@ -320,7 +320,7 @@ def return_gradient(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
         region.replace(augmented, spelled_out(augmented))
     else:
         call = region.find(plan.span, cst.Call)
-        new = functional(call) if call is not None else None
+        new = functional(call, known(plan)) if call is not None else None
         if call is None or new is None:
             return None
         parent = region.parent(call)

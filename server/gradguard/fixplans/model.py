@@ -15,6 +15,11 @@ from gradguard.ops.table import Table
 from gradguard.rules.model import shortened
 
 
+def for_torch(ops: Table) -> dict[str, str]:
+    """What a plan says of the torch that the program is for: nothing where it is the newest that is known."""
+    return {} if ops.version == table.load(None).version else {"torch": ops.version}
+
+
 class Events:
     """The events of one analysis, as the plan for one looks up others."""
 
@@ -66,4 +71,12 @@ class Context:
         if node is None or not hasattr(node, "lineno"):
             return []
         span = self.analysis.span(Place(place.path, node))
-        return [FixPlan(kind, shortened(title), applicability, span, tuple(sorted(data.items())))]
+        return [
+            FixPlan(
+                kind,
+                shortened(title),
+                applicability,
+                span,
+                tuple(sorted({**for_torch(self.table), **data}.items())),
+            )
+        ]

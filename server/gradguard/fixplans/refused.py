@@ -16,7 +16,7 @@ from gradguard.fixplans.caught import caught
 from gradguard.fixplans.model import Context
 from gradguard.fixplans.safety import second_order
 from gradguard.fixplans.writes import rewritten, written
-from gradguard.ops import table
+from gradguard.ops.table import Table
 from gradguard.source.blocks import above
 
 _ELEMENTWISE = frozenset(
@@ -75,7 +75,7 @@ def _under_no_grad(context: Context, event: RefusedWrite) -> list[FixPlan]:
     if not isinstance(statement, (ast.Expr, ast.AugAssign, ast.Assign)):
         return []
     # A step along a gradient is not meant to be differentiated itself.
-    step = any(_is_gradient(part) for part in ast.walk(statement)) and _only_updates(statement)
+    step = any(_is_gradient(part) for part in ast.walk(statement)) and _only_updates(context.table, statement)
     step = step and not second_order(context) and not caught(context, event.place)
     return context.plan(
         "no-grad",
@@ -90,7 +90,7 @@ def _is_gradient(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load)
 
 
-def _only_updates(statement: ast.Expr | ast.AugAssign | ast.Assign) -> bool:
+def _only_updates(ops: Table, statement: ast.Expr | ast.AugAssign | ast.Assign) -> bool:
     """Whether nothing is left of a statement but what it wrote, computed from finished numbers."""
     if isinstance(statement, ast.Expr):
         value = statement.value
@@ -103,11 +103,13 @@ def _only_updates(statement: ast.Expr | ast.AugAssign | ast.Assign) -> bool:
         targets = statement.targets if isinstance(statement, ast.Assign) else ()
         writes = all(isinstance(target, ast.Subscript) for target in targets)
     return writes and all(
-        _computes_numbers(part) for part in ast.walk(statement) if isinstance(part, (ast.Call, ast.NamedExpr))
+        _computes_numbers(ops, part)
+        for part in ast.walk(statement)
+        if isinstance(part, (ast.Call, ast.NamedExpr))
     )
 
 
-def _computes_numbers(node: ast.Call | ast.NamedExpr) -> bool:
+def _computes_numbers(ops: Table, node: ast.Call | ast.NamedExpr) -> bool:
     """Whether a call is an op, whose result is gone once it is added to something."""
     if isinstance(node, ast.NamedExpr):
         return False
@@ -115,7 +117,7 @@ def _computes_numbers(node: ast.Call | ast.NamedExpr) -> bool:
         return node.func.id in ("float", "int", "min", "max", "abs", "len")
     if not isinstance(node.func, ast.Attribute):
         return False
-    ops, name, owner = table.load(None), node.func.attr, ast.unparse(node.func.value)
+    name, owner = node.func.attr, ast.unparse(node.func.value)
     return ops.op(f"Tensor.{name}" if owner not in _HOMES else f"torch.{name}") is not None or owner == "math"
 
 

@@ -19,6 +19,7 @@ from gradguard.fixplans.blocks import after, function_around, may_be_plain
 from gradguard.fixplans.model import Context
 from gradguard.fixplans.safety import reads_flags, sees_ops
 from gradguard.ops import table
+from gradguard.ops.table import Table
 from gradguard.rules.model import quoted
 from gradguard.source.blocks import around, gathered, union
 from gradguard.source.loops import fills_rows
@@ -185,7 +186,7 @@ def without_flag(context: Context, write: WriteFact) -> list[FixPlan]:
         for each in [write, *(event.write for event in context.events.writes_at(write.place))]
         if each.maker is not None and isinstance(each.maker.node, ast.Call)
     }
-    if not all(_flagged(maker.node) for maker in makers.values()):
+    if not all(_flagged(context.table, maker.node) for maker in makers.values()):
         return []
     if write.maker is None or any(maker.path != write.place.path for maker in makers.values()):
         return []
@@ -208,14 +209,14 @@ def without_flag(context: Context, write: WriteFact) -> list[FixPlan]:
     )
 
 
-def _flagged(maker: ast.AST) -> bool:
+def _flagged(ops: Table, maker: ast.AST) -> bool:
     """Whether a module is made with its flag `inplace` in sight; others write what they keep themselves."""
     if not isinstance(maker, ast.Call):
         return False
     if any(keyword.arg == "inplace" for keyword in maker.keywords):
         return True
     last = maker.args[-1] if maker.args and not maker.keywords else None
-    row = table.load(None).module(f"torch.nn.{ast.unparse(maker.func).rpartition('.')[2]}")
+    row = ops.module(f"torch.nn.{ast.unparse(maker.func).rpartition('.')[2]}")
     names = [param.name for param in row.init] if row is not None else []
     return (
         isinstance(last, ast.Constant)

@@ -16,7 +16,9 @@ from gradguard.engine.domain.sharing import NOBODY, Sharing
 from gradguard.findings import Applicability, FixPlan, Span
 from gradguard.fixes.edit import applied, collide
 from gradguard.fixplans import safety
+from gradguard.fixplans.model import for_torch
 from gradguard.ops import table
+from gradguard.ops.table import Table
 from gradguard.rules import registry
 from gradguard.source.printable import quotable
 from gradguard.source.text import Source
@@ -40,20 +42,22 @@ def rewrites(
     """
     if source.errors:
         return []
-    plans = [plan for plan in candidates(source, span) if _touches(plan.span, span)]
+    ops = (known.table if known else None) or table.load(None)
+    plans = [plan for plan in candidates(source, span, ops) if _touches(plan.span, span)]
     if not plans:
         return []
-    before = known or analyse(source, table.load(None), workspace)
+    before = known or analyse(source, ops, workspace)
     return [plan for plan in plans if proven(plan, source, before, workspace, unseen=unseen)]
 
 
-def candidates(source: Source, span: Span) -> Iterator[FixPlan]:
+def candidates(source: Source, span: Span, ops: Table) -> Iterator[FixPlan]:
     """Statements and constructors on the lines of a stretch that have an in-place form."""
-    ops = table.load(None)
+    data = tuple(for_torch(ops).items())
     for node in _on_lines(source, span.line, span.end_line):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and _rebinds(node):
             name = quotable(ast.unparse(node.targets[0]))
-            yield FixPlan("make-in-place", f"Make `{name}` in place", Applicability.UNSAFE, source.span(node))
+            title = f"Make `{name}` in place"
+            yield FixPlan("make-in-place", title, Applicability.UNSAFE, source.span(node), data)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             row = ops.module(f"torch.nn.{node.func.attr}")
             names = [param.name for param in row.init] if row is not None else []
@@ -61,7 +65,7 @@ def candidates(source: Source, span: Span) -> Iterator[FixPlan]:
             given = len(node.args) > at or any(keyword.arg in (None, "inplace") for keyword in node.keywords)
             if not given:
                 title = f"Make `{quotable(ast.unparse(node.func))}` work in place"
-                yield FixPlan("add-inplace", title, Applicability.UNSAFE, source.span(node))
+                yield FixPlan("add-inplace", title, Applicability.UNSAFE, source.span(node), data)
 
 
 def proven(
