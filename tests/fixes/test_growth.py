@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from gradguard.fixes import edit
+from gradguard.check.api import check
+from gradguard.check.settings import Settings
+from gradguard.fixes import api, edit
 from gradguard.source.lines import LineIndex
 from gradguard.source.text import Source
 from tests.counting import LINEAR, growth
@@ -54,3 +56,15 @@ def test_they_lead_from_one_text_to_the_other(monkeypatch: pytest.MonkeyPatch, c
         before, after = "".join(lines), "".join(other)
         made = edit.changes(LineIndex(before), 0, len(before), after)
         assert edit.applied(Source("a.py", before), made) == after, f"seed {seed}, case {case}"
+
+
+def test_a_very_long_line_is_not_written_anew_for_each_of_its_fixes() -> None:
+    def made(count: int) -> list[bool]:
+        mistakes = "; ".join(f"y{n} = x.exp(); y{n} += 1; y{n}.sum().backward()" for n in range(count))
+        source = Source("a.py", f"import torch\nx = torch.rand(3, requires_grad=True)\n{mistakes}\n")
+        plans = [plan for finding in check(source, Settings()).findings for plan in finding.fixes]
+        return [api.edits(plan, source) is not None for plan in plans]
+
+    assert any(made(3))
+    assert made(200)
+    assert not any(made(200))

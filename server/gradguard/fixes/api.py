@@ -17,6 +17,9 @@ except ModuleNotFoundError as error:  # its parser is compiled, and not there fo
 
 __all__ = ["KINDS", "Edit", "edits", "problem"]
 
+MAX_LINE = 5_000
+"""Characters of the longest line that a fix is written into: each writes all statements of the line anew."""
+
 
 def problem() -> str | None:
     """Why no fix can be written here, None where all is well."""
@@ -28,6 +31,8 @@ def edits(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
 
     They do not overlap, carry the file's own line ends and leave everything else as it is.
     """
+    if len(source.line(plan.span.line)) > MAX_LINE:
+        return None
     maker = KINDS.get(plan.kind)
     made = maker(plan, source) if maker is not None else None
     return tuple(sorted(made)) if made else None
