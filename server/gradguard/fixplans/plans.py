@@ -60,14 +60,11 @@ class Plans:
         except Exception as error:
             if self._faults is None:
                 raise
-            at = Span(told.finding.span.line, told.finding.span.column, *_start(told.finding.span))
+            start = told.finding.span
+            at = Span(start.line, start.column, start.line, start.column)
             message = f"a finding of {code} has no fixes: {internal_error(error)}"
             self._faults.append(Limit(told.finding.path, at, message, traceback_of(error)))
             return ()
-
-
-def _start(span: Span) -> tuple[int, int]:
-    return span.line, span.column
 
 
 def _planned(context: Context, event: Event) -> list[FixPlan]:

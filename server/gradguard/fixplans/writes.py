@@ -55,8 +55,8 @@ def ways_out(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
     return sorted(plans, key=lambda plan: plan.applicability is not Applicability.SAFE)
 
 
-def rewritten(context: Context, write: WriteFact, *, known: bool = True) -> list[FixPlan]:
-    """A new tensor in place of the write. `known`: False where torch refuses the write, so that nothing can be kept."""
+def rewritten(context: Context, write: WriteFact) -> list[FixPlan]:
+    """A new tensor in place of the write."""
     flag = without_flag(context, write)
     if flag:
         return flag

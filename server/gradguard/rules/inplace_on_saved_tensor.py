@@ -22,7 +22,7 @@ def render(context: Context, event: Event) -> Finding | None:
         related=[
             (
                 saved.place,
-                f"saved here by `{saved.op}`: backward needs {role_name(saved.role, saved.op)}{_why(saved.why)}",
+                f"saved here by `{saved.op}`: backward needs {role_name(saved.role)}{_why(saved.why)}",
             ),
             (write.alias_at, "shares memory with the saved tensor since here"),
             (event.backward, "backward needs it here"),

@@ -111,7 +111,7 @@ def quoted(text: str, fallback: str = "this tensor") -> str:
     return f"`{quotable(text)}`" if text else fallback
 
 
-def role_name(role: str, op: str) -> str:
+def role_name(role: str) -> str:
     """`result` and `input` as people say it."""
     if role.startswith("result"):
         return "its result"

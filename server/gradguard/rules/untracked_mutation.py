@@ -24,7 +24,7 @@ def render(context: Context, event: Event) -> Finding | None:
         f"`{write.op}` changes {quoted(saved.text or write.text)} {how}: gradients will be wrong, without an error",
         severity=WARNING,
         related=[
-            (saved.place, f"saved here by `{saved.op}`: backward needs {role_name(saved.role, saved.op)}"),
+            (saved.place, f"saved here by `{saved.op}`: backward needs {role_name(saved.role)}"),
             (event.backward, "backward reads the changed values here"),
         ],
     )
