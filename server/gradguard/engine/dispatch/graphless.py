@@ -10,15 +10,14 @@ from gradguard.engine.autograd.machine import NOT_DIFFERENTIABLE
 from gradguard.engine.dispatch.shapes import cast_target, dtype_of
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.tensors import Tensor
-from gradguard.engine.domain.values import GRAPHLESS, Sym, Value
+from gradguard.engine.domain.values import Sym, Value
 from gradguard.engine.state.run import Run
 from gradguard.ops.model import ALWAYS, AliasKind, Op
 
 
 def mark(made: Sym, graphless: bool) -> Sym:
     """The value, and whether that is known of it."""
-    if graphless:
-        made.facts[GRAPHLESS] = True
+    made.graphless = made.graphless or graphless
     return made
 
 
@@ -50,7 +49,7 @@ def _known(value: Value) -> bool:
     if isinstance(value, Tensor):
         return value.requires_grad is False
     if isinstance(value, Sym):
-        return GRAPHLESS in value.facts or value.data or value.kind in _PLAIN
+        return value.graphless or value.data or value.kind in _PLAIN
     return isinstance(value, (bool, int, float))
 
 

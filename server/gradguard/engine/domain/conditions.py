@@ -7,17 +7,10 @@ from collections.abc import Hashable
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import ArrayV, DictV, External, ListV, Sym, TupleV, Value, of_tuple
 
-ASKED = "__asked__"
-"""Fact of a condition: the tensor whose value it is."""
-
-
-TRAINS = "__trains__"
-"""Fact of a condition: the tensor, or the unknown value, that asks a gradient only where it holds, as `x.requires_grad`, `x.is_floating_point()`."""
-
 
 def asks(value: Value) -> bool:
     """Whether a condition is the value of a tensor, which this path has chosen."""
-    return isinstance(value, Tensor) or (isinstance(value, Sym) and ASKED in value.facts)
+    return isinstance(value, Tensor) or (isinstance(value, Sym) and value.asked is not None)
 
 
 def key_of(value: Value) -> Hashable:

@@ -9,14 +9,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Hashable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import EllipsisType
+from typing import Any, TypeAlias
 
 from gradguard.engine.domain.fault import Fault
 from gradguard.engine.domain.keys import Key, Structure
 from gradguard.engine.domain.tensors import NO_CUTS, Cut, Place, Tensor, Tri
 
-Value = Any
-"""Any abstract value: a Python constant or one of the classes of this file, or a Tensor."""
+Value: TypeAlias = (
+    "None | bool | int | float | complex | str | bytes | EllipsisType | Tensor | Sym | ListV | TupleV | DictV | FunctionV"
+    " | ClassV | Instance | Method | BuiltinMethod | SuperV | TorchName | External | PartialV | ModuleV | ImportV | LazyV"
+    " | NativeV | IteratorV | ContextV | ArrayV | Missing"
+)
+"""Any abstract value: a Python constant, one of the classes of this file, or a Tensor."""
 
 
 class Missing:
@@ -24,9 +29,6 @@ class Missing:
 
 
 MISSING = Missing()
-
-GRAPHLESS = "__graphless__"
-"""Fact of an unknown value: no gradient goes through it if it is a tensor."""
 
 
 class Sym:
@@ -36,7 +38,10 @@ class Sym:
     over the same `step` has the same key both times.
     """
 
-    __slots__ = ("data", "facts", "key", "kind", "tensor", "text")
+    __slots__ = (
+        "asked", "attributes", "called", "counted", "cuts", "data", "graphless", "items", "key", "kind", "later", "name", "owner",
+        "parameters", "reading", "tensor", "text", "trains",
+    )  # fmt: skip
 
     def __init__(self, key: Structure, kind: str = "any", *, data: bool = False, text: str = "") -> None:
         self.key = key
@@ -45,8 +50,55 @@ class Sym:
         self.data = data
         """Comes out of a data loader or another source that never requires grad."""
         self.tensor: Tensor | None = None
-        self.facts: dict[str, Value] = {}
         self.text = text
+        self.attributes: dict[str, Value] = {}
+        """What the program read from it or bound to it, by name."""
+        self.items: dict[str, Value] = {}
+        """The same by index, as `[0]`."""
+        self.owner: Sym | None = None
+        """What it is an attribute of, and its name there."""
+        self.name = ""
+        self.called = False
+        """It was called: no tensor can be."""
+        self.parameters: list[Tensor] | None = None
+        """Of a network that is not known, once they were asked for."""
+        self.graphless = False
+        """No gradient goes through it if it is a tensor."""
+        self.asked: Tensor | None = None
+        """Of a condition: the tensor whose value it is."""
+        self.trains: Tensor | Sym | None = None
+        """Of a condition: what asks for a gradient only where it holds, as `x.requires_grad`, `x.is_floating_point()`."""
+        self.cuts = NO_CUTS
+        """Where its number left a graph."""
+        self.reading: Reading | None = None
+        """The read of the host that gave it."""
+        self.counted = False
+        """It was made from what a loop counts."""
+        self.later = False
+        """A number of a count that is not its first."""
+
+    def forget(self) -> None:
+        """Nothing that was noted of it holds any more."""
+        blank = Sym(self.key)
+        for name in NOTED:
+            setattr(self, name, getattr(blank, name))
+
+
+NOTED = tuple(name for name in Sym.__slots__ if name not in ("data", "key", "kind", "tensor", "text"))
+"""What is noted of a value that is not known, besides what it is."""
+
+
+@dataclass(slots=True, eq=False)
+class Reading:
+    """The name of a number that the host has read, and what became of it."""
+
+    guards: int
+    """Number of guards in force."""
+    named: bool = False
+    """The number got a name."""
+    uses: int = 0
+    guarded: int = 0
+    """Uses of that name under a guard that the read itself is not under."""
 
 
 @dataclass(slots=True, eq=False)

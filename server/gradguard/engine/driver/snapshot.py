@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from gradguard.engine.domain.tensors import Memory, Tensor, Tri, Version
 from gradguard.engine.domain.values import (
     EVERYTHING,
+    NOTED,
     ArrayV,
     BuiltinMethod,
     ClassV,
@@ -231,15 +232,19 @@ def _function(value: FunctionV) -> Saved:
 
 
 def _unknown(value: Sym) -> Saved:
-    tensor, kind, text, facts = value.tensor, value.kind, value.text, dict(value.facts)
+    fields = [(name, getattr(value, name)) for name in ("kind", "tensor", "text", *NOTED)]
+    attributes, items = dict(value.attributes), dict(value.items)
 
     def undo() -> None:
-        value.tensor, value.kind, value.text = tensor, kind, text
-        if value.facts != facts:
-            value.facts.clear()
-            value.facts.update(facts)
+        for name, held in fields:
+            setattr(value, name, held)
+        for now, then in ((value.attributes, attributes), (value.items, items)):
+            if now != then:
+                now.clear()
+                now.update(then)
 
-    return undo, [tensor, *facts.values()]
+    parts = [value.tensor, value.owner, value.asked, value.trains, *(value.parameters or ())]
+    return undo, [*parts, *attributes.values(), *items.values()]
 
 
 def _tensor(value: Tensor) -> Saved:

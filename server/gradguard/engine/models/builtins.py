@@ -320,8 +320,7 @@ def _number(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
             "int" if name == "int" else "bool" if name == "bool" else "number",
             data=True,
         )
-        made.facts["__read__"] = value
-        made.facts["__cuts__"] = graphs.cut_off(run, (value,), call.place, name, spelling.source_text(node))
+        made.cuts = graphs.cut_off(run, (value,), call.place, name, spelling.source_text(node))
         return made
     if isinstance(value, (int, float, str)) and len(call.args) == 1:
         convert = _CONVERT.get(name)
@@ -332,7 +331,7 @@ def _number(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
             "bool" if name == "bool" else "int" if name == "int" else "number",
             data=True,
         )
-        made.facts.update({k: v for k, v in value.facts.items() if k in ("__read__", "__cuts__")})
+        made.cuts = value.cuts
         return made
     return run.fresh("number")
 

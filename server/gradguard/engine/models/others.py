@@ -109,12 +109,10 @@ def differentiate(run: Run, call: Call, node: ast.AST) -> Value:
 def call_sym(run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST) -> Value:
     """Call an unknown value: a method of an unknown object, an unknown function, or a network."""
     if isinstance(callee, Sym):
-        owner = callee.facts.get("__owner__")
-        name = callee.facts.get("__name__")
-        if isinstance(owner, Sym) and isinstance(name, str):
-            return unknown_object_method(run, frame, owner, name, call, node)
+        if callee.owner is not None:
+            return unknown_object_method(run, frame, callee.owner, callee.name, call, node)
         # No tensor can be called.
-        callee.facts["__called__"] = True
+        callee.called = True
         if callee.kind == "module" or _looks_called_as_network(callee, call):
             return _network(run, callee, call, node)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and call.args:
@@ -141,10 +139,10 @@ def _prepares(named: ast.AST | None, call: Call) -> bool:
 
 def _looks_called_as_network(callee: Sym, call: Call) -> bool:
     return (
-        "parameters" in callee.facts
-        or "train" in callee.facts
-        or "eval" in callee.facts
-        or "zero_grad" in callee.facts
+        "parameters" in callee.attributes
+        or "train" in callee.attributes
+        or "eval" in callee.attributes
+        or "zero_grad" in callee.attributes
     )
 
 
@@ -171,7 +169,7 @@ def _as_of_tensors(run: Run, owner: Sym, name: str, call: Call) -> bool:
     take a tensor for a number, which no caller means who gives it one as the only hint of what the owner is. No layer
     is named `new_full`, so that one is the method of tensors whatever stands for its numbers.
     """
-    if "__called__" in owner.facts:
+    if owner.called:
         return False
     op = run.table.op(f"Tensor.{name}")
     exprs: list[ast.AST | None] = [None, *call.exprs]
@@ -204,12 +202,12 @@ def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: C
         return run.models.method(run, frame, as_tensor(run, owner), name, call, node)
     if name == "parameters" or name == "named_parameters":
         owner.kind = "module"
-        items = owner.facts.setdefault("__parameters__", [])
-        if not items:
+        if owner.parameters is None:
             made = run.tensor(call.place)
             made.parameter, made.requires_grad, made.sure = True, None, False
             made.bound_name = "parameter"
-            items.append(made)
+            owner.parameters = [made]
+        items = owner.parameters
         if name == "named_parameters":
             return ListV([TupleV((run.fresh("str"), p)) for p in items], open=True, kind="parameters")
         return ListV(list(items), open=True, kind="parameters")
@@ -221,7 +219,7 @@ def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: C
         # A batch or a module moved somewhere: what it is stays open, but it is what it was.
         return _moved(run, owner, name, call)
     # What stood where only a number can stand has these methods too: it is one of NumPy's.
-    described = owner.facts.get("__name__") in ("dtype", "device", "shape") or owner.kind in _NUMBER_KINDS
+    described = owner.name in ("dtype", "device", "shape") or owner.kind in _NUMBER_KINDS
     if name in ("item", "tolist", "numpy", "is_floating_point") and not call.args and not described:
         return run.models.method(run, frame, as_tensor(run, owner), name, call, node)
     escaped(run, call, node)
@@ -240,7 +238,7 @@ def _moved(run: Run, owner: Sym, name: str, call: Call) -> Value:
     if on_host(owner) and name in ("to", "cuda"):
         # What holds several tensors moves all of them, and itself.
         owner.key = Key("moved", owner.key)
-        owner.facts.clear()
+        owner.forget()
     made = Sym(Key(owner.key, name, *map(key_of, call.args)), data=owner.data, text=owner.text)
     return graphless.mark(made, free)
 
@@ -338,7 +336,6 @@ def array_method(run: Run, frame: Frame, receiver: ArrayV, name: str, call: Call
         return None
     if name in ("item", "tolist", "mean", "sum", "max", "min"):
         made = run.fresh("number", data=True)
-        if cuts:
-            made.facts["__cuts__"] = cuts
+        made.cuts = cuts
         return made
     return ArrayV(cuts=cuts)

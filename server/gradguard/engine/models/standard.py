@@ -210,8 +210,7 @@ def _math(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     if isinstance(value, Tensor):
         reads.host_read(run, frame, node, "float", value, implicit=True)
         made = run.fresh("number", data=True)
-        made.facts["__read__"] = value
-        made.facts["__cuts__"] = graphs.cut_off(run, (value,), call.place, name, spelling.source_text(node))
+        made.cuts = graphs.cut_off(run, (value,), call.place, name, spelling.source_text(node))
         return made
     if all(isinstance(a, (int, float)) for a in call.args) and call.args:
         return bounds.computed(run, getattr(math, name), *call.args, kind="number")

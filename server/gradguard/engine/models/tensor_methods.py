@@ -10,7 +10,7 @@ from gradguard.engine.autograd.backward import backward, check_root
 from gradguard.engine.dispatch import shapes, torchcalls
 from gradguard.engine.domain import spelling, strides
 from gradguard.engine.domain.arguments import Call
-from gradguard.engine.domain.conditions import TRAINS, known_truth
+from gradguard.engine.domain.conditions import known_truth
 from gradguard.engine.domain.tensors import Tensor, Write, both
 from gradguard.engine.domain.values import (
     MISSING,
@@ -301,9 +301,8 @@ def _item(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> V
     name = call.name
     read = reads.host_read(run, frame, node, name, owner, implicit=False)
     made = Sym(("item", owner.number, owner.counter.value), "number" if name == "item" else "any", data=True)
-    made.facts["__read__"] = owner
-    made.facts["__reading__"] = read
-    made.facts["__cuts__"] = graphs.cut_off(run, (owner,), call.place, name, spelling.source_text(node))
+    made.reading = read
+    made.cuts = graphs.cut_off(run, (owner,), call.place, name, spelling.source_text(node))
     return made
 
 
@@ -344,7 +343,7 @@ def _floats(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) ->
 
 
 def _asked(condition: Sym, owner: Tensor) -> Sym:
-    condition.facts[TRAINS] = owner
+    condition.trains = owner
     return condition
 
 

@@ -97,7 +97,7 @@ def later(run: Run) -> Sym:
 
 
 def _later(made: Sym) -> Sym:
-    made.facts["later"] = made.facts["counted"] = True
+    made.later = made.counted = True
     return made
 
 
@@ -115,12 +115,12 @@ def _forget(run: Run, at: Cell, rises: bool) -> None:
         _write(at, later(run))
     elif type(number) in (int, float):
         made = run.fresh("int" if type(number) is int else "number")
-        made.facts["counted"] = True
+        made.counted = True
         _write(at, made)
 
 
 def _from_zero(value: Value) -> bool:
-    return (type(value) is int and value >= 0) or (isinstance(value, Sym) and "later" in value.facts)
+    return (type(value) is int and value >= 0) or (isinstance(value, Sym) and value.later)
 
 
 def read(at: Cell) -> Value:

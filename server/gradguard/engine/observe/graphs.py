@@ -67,8 +67,7 @@ def _cuts(value: Value) -> frozenset[Cut]:
     if isinstance(value, Tensor):
         return value.cuts
     if isinstance(value, Sym):
-        known: frozenset[Cut] = value.facts.get("__cuts__", NO_CUTS)
-        return known
+        return value.cuts
     if isinstance(value, ArrayV):
         return value.cuts | (value.memory_of.cuts if value.memory_of is not None else NO_CUTS)
     return NO_CUTS

@@ -456,7 +456,7 @@ def _parts(value: Value) -> Iterator[tuple[object, str, Value]]:
             yield name, ".", one
         yield "grad", ".", value.grad
     elif isinstance(value, Sym):
-        for name, one in value.facts.items():
+        for name, one in (*value.attributes.items(), *value.items.items()):
             yield name, ".", one
     elif isinstance(value, BuiltinMethod):
         yield "", "^", value.receiver

@@ -9,7 +9,7 @@ from gradguard.engine.domain.events import HostRead
 from gradguard.engine.domain.loops import Loop
 from gradguard.engine.domain.spelling import source_text
 from gradguard.engine.domain.tensors import Tensor
-from gradguard.engine.domain.values import Frame
+from gradguard.engine.domain.values import Frame, Reading
 from gradguard.engine.state.notes import Read
 from gradguard.engine.state.run import Run
 
@@ -44,7 +44,7 @@ def host_read(
         compiled=run.compiled > 0,
         statement=run.statement,
     )
-    read = Read(event, loop, tensor.node, run.tick(), len(run.guards))
+    read = Read(len(run.guards), event=event, loop=loop, node=tensor.node, order=run.tick())
     run.reads.append(read)
     return read
 
@@ -88,13 +88,13 @@ def _per(run: Run, loop: Loop | None, frame: Frame) -> str:
     return "element" if loop.over == "tensor" else "step"
 
 
-def named(read: Read | None) -> None:
+def named(read: Reading | None) -> None:
     """The number that was read got a name."""
     if read is not None:
         read.named = True
 
 
-def used(run: Run, read: Read | None) -> None:
+def used(run: Run, read: Reading | None) -> None:
     """The name of a number that was read is used."""
     if read is not None:
         read.uses += 1

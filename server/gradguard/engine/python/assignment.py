@@ -83,8 +83,8 @@ def _more(run: Run, value: Value, items: list[Value], node: ast.AST, frame: Fram
 
 def _part(run: Run, value: Sym, index: int, starred: bool) -> Value:
     key = f"[{index}]"
-    if key not in value.facts:
+    if key not in value.items:
         kind = "int" if are_sizes(value) else "any"
         part = Sym(Key(value.key, index), kind, data=value.data, text=value.text)
-        value.facts[key] = ListV(open=True) if starred else part
-    return value.facts[key]
+        value.items[key] = ListV(open=True) if starred else part
+    return value.items[key]

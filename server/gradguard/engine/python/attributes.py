@@ -9,7 +9,6 @@ from gradguard.engine.autograd import machine
 from gradguard.engine.domain import classes, spelling, versions
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.classes import _property, bind, class_lookup, is_subclass, linear
-from gradguard.engine.domain.conditions import TRAINS
 from gradguard.engine.domain.keys import Key
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
@@ -112,9 +111,8 @@ def _torch_name(run: Run, owner: TorchName, name: str) -> Value:
 
 
 def _unknown_get(run: Run, owner: Sym, name: str) -> Value:
-    known = owner.facts.get(name)
-    if known is not None or name in owner.facts:
-        return known
+    if name in owner.attributes:
+        return owner.attributes[name]
     if owner.kind in ("int", "number", "index", "str") or (owner.kind == "tensor"):
         return BuiltinMethod(owner, name)
     made = Sym(
@@ -122,11 +120,10 @@ def _unknown_get(run: Run, owner: Sym, name: str) -> Value:
         data=owner.data and name not in ("grad",),
         text=f"{owner.text}.{name}" if owner.text else name,
     )
-    made.facts["__owner__"] = owner
-    made.facts["__name__"] = name
+    made.owner, made.name = owner, name
     if name == "requires_grad":
-        made.facts[TRAINS] = owner
-    owner.facts[name] = made
+        made.trains = owner
+    owner.attributes[name] = made
     return made
 
 
@@ -266,10 +263,8 @@ def put(
         owner.attributes[name] = value
     elif isinstance(owner, ModuleV):
         imports.loaded(run, owner.namespace)[name] = value
-    elif isinstance(owner, FunctionV):
+    elif isinstance(owner, FunctionV) or isinstance(owner, Sym):
         owner.attributes[name] = value
-    elif isinstance(owner, Sym):
-        owner.facts[name] = value
     else:
         lend(run, (value,))
 

@@ -53,8 +53,8 @@ def lookup(run: Run, frame: Frame, name: str) -> Value:
         value = home.variables[name]
         if type(value) in imports.STAND_INS:
             value = imports.known(run, home.variables, name)
-        if type(value) is Sym and "__reading__" in value.facts:
-            reads.used(run, value.facts["__reading__"])
+        if type(value) is Sym and value.reading is not None:
+            reads.used(run, value.reading)
         return value
     variables = frame.namespace.variables
     if name in variables:

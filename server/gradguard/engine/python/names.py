@@ -26,8 +26,7 @@ def assign_name(run: Run, frame: Frame, name: str, value: Value, node: ast.AST) 
         if value.grad_owner is not None:
             run.named_grads[value.number] = run.place(frame, run.statement or node)
     elif isinstance(value, Sym):
-        if "__reading__" in value.facts:
-            reads.named(value.facts["__reading__"])
+        reads.named(value.reading)
         if not value.text:
             value.text = name
         if value.tensor is not None:

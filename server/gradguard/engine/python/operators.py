@@ -10,7 +10,7 @@ from gradguard.engine.autograd import machine
 from gradguard.engine.dispatch import graphless, torchcalls
 from gradguard.engine.domain import spelling
 from gradguard.engine.domain.arguments import Call
-from gradguard.engine.domain.conditions import ASKED, TRAINS, key_of, known_truth
+from gradguard.engine.domain.conditions import key_of, known_truth
 from gradguard.engine.domain.keys import Key, root
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
@@ -116,8 +116,6 @@ def _fold(run: Run, op: type[ast.operator], left: Value, right: Value) -> Value:
 
 def _unknown_binary(run: Run, op: type[ast.operator], left: Value, right: Value) -> Value:
     kinds = {_kind(left), _kind(right)}
-    if op is ast.Mod and isinstance(left, Sym) and left.kind == "index" and left.facts.get("first"):
-        return 0
     kind = "any"
     if kinds <= {"int", "index", "number", "bool"}:
         kind = "number" if op is ast.Div or "number" in kinds else "int"
@@ -131,7 +129,7 @@ def _unknown_binary(run: Run, op: type[ast.operator], left: Value, right: Value)
     )
     cuts = graphs.cuts_in(run, left) | graphs.cuts_in(run, right)
     if cuts:
-        made.facts["__cuts__"] = cuts
+        made.cuts = cuts
     return graphless.mark(made, graphless.known(left, right))
 
 
@@ -246,11 +244,11 @@ def unary(run: Run, frame: Frame, op: type[ast.unaryop], value: Value, node: ast
         if isinstance(value, Tensor):
             truth(run, frame, value, node.operand)
             made = Sym(Key("not", Key("bool", key_of(value))), "bool")
-            made.facts[ASKED] = value
+            made.asked = value
             return made
         made = Sym(Key("not", key_of(value)), "bool")
-        if isinstance(value, Sym) and TRAINS in value.facts and root(value.key)[0] != "not":
-            made.facts[TRAINS] = value.facts[TRAINS]
+        if isinstance(value, Sym) and value.trains is not None and root(value.key)[0] != "not":
+            made.trains = value.trains
         return made
     if isinstance(value, Tensor):
         name = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}[op]
@@ -315,8 +313,8 @@ def compare(
     made = Sym(Key(*on_host(left, right), "cmp", name, key_of(left), key_of(right)), "bool")
     if op is ast.NotEq:
         made = Sym(Key("not", made.key), "bool")
-    if any(isinstance(side, Sym) and "counted" in side.facts for side in (left, right)):
-        made.facts["counted"] = True
+    if any(isinstance(side, Sym) and side.counted for side in (left, right)):
+        made.counted = True
     return made
 
 
@@ -342,7 +340,7 @@ def _index_compare(op: type[ast.cmpop], left: Value, right: Value) -> bool | Non
         isinstance(left, Sym)
         and left.kind == "index"
         and isinstance(right, int)
-        and left.facts.get("later")
+        and left.later
         and right <= 0
     ):
         if op is ast.Eq:

@@ -290,7 +290,7 @@ def _while(run: Run, frame: Frame, node: ast.While) -> Steps:
                 break
             if isinstance(test, Tensor):
                 truth(run, frame, test, node.test, weak=True)
-            if not loop.iteration and isinstance(test, Sym) and "counted" in test.facts:
+            if not loop.iteration and isinstance(test, Sym) and test.counted:
                 # `while len(queue) > 8` asks what an outer loop has counted, as `if` would.
                 if not truth(run, frame, test, node.test):
                     break

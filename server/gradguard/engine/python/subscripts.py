@@ -72,7 +72,7 @@ def get(run: Run, frame: Frame, owner: Value, index: Value, node: ast.Subscript)
         return owner[index] if -len(owner) <= index < len(owner) else run.fresh("str")
     if isinstance(owner, Sym):
         key = f"[{token(index)!r}]"
-        if key not in owner.facts:
+        if key not in owner.items:
             size = are_sizes(owner) and not isinstance(index, SliceV)
             item = Sym(
                 Key(owner.key, "item", token(index)),
@@ -80,8 +80,8 @@ def get(run: Run, frame: Frame, owner: Value, index: Value, node: ast.Subscript)
                 data=owner.data,
                 text=spelling.source_text(node),
             )
-            owner.facts[key] = graphless.mark(item, graphless.known(owner))
-        return owner.facts[key]
+            owner.items[key] = graphless.mark(item, graphless.known(owner))
+        return owner.items[key]
     return attributes.class_item(run, owner, index)
 
 
@@ -364,13 +364,13 @@ def put(run: Run, frame: Frame, owner: Value, index: Value, value: Value, node: 
         if owner.memory_of is not None:
             torchcalls.array_write(run, frame, owner, node, "[...] =")
     elif isinstance(owner, Sym):
-        owner.facts[f"[{token(index)!r}]"] = value
+        owner.items[f"[{token(index)!r}]"] = value
 
 
 def _beyond(owner: ListV, index: Value) -> bool:
     """An index of a list of unknown length that hits none of the known items: a later one of a count."""
     if isinstance(index, Sym):
-        return "later" in index.facts
+        return index.later
     return owner.open and isinstance(index, int)
 
 

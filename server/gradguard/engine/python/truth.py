@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from gradguard.engine.domain.conditions import TRAINS, key_of, known_truth
+from gradguard.engine.domain.conditions import key_of, known_truth
 from gradguard.engine.domain.keys import root
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
-    GRAPHLESS,
     Frame,
     Sym,
     Value,
@@ -20,7 +19,7 @@ from gradguard.engine.state.run import Run
 def _asks_none(value: Value) -> None:
     """This path has chosen that no gradient is asked for a value."""
     if isinstance(value, Sym) and value.tensor is None:
-        value.facts[GRAPHLESS] = True
+        value.graphless = True
         return
     tensor: Tensor | None = value.tensor if isinstance(value, Sym) else value
     while tensor is not None:
@@ -41,7 +40,7 @@ def truth(run: Run, frame: Frame, value: Value, node: ast.AST, *, weak: bool = F
         if value.tensor is not None and value.kind == "tensor":
             reads.host_read(run, frame, node, "bool", value.tensor, implicit=True)
         answer = run.oracle.decide(value.key, weak=weak, habit=habit, at=node)
-        if TRAINS in value.facts and answer is (root(value.key)[0] == "not"):
-            _asks_none(value.facts[TRAINS])
+        if value.trains is not None and answer is (root(value.key)[0] == "not"):
+            _asks_none(value.trains)
         return answer
     return run.oracle.decide(("bool", key_of(value)), weak=weak, habit=habit, at=node)

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from gradguard.engine.domain.keys import HOST, last, of_setting, root
 from gradguard.engine.domain.tensors import Place, Tensor
-from gradguard.engine.domain.values import GRAPHLESS, Sym, Value
+from gradguard.engine.domain.values import Sym, Value
 from gradguard.engine.state.run import Run
 
 
@@ -37,7 +37,7 @@ def as_tensor(run: Run, value: Sym, place: Place | None = None) -> Tensor:
         tensor.requires_grad = False if value.data else None
         tensor.leaf = True if value.data else None
         given = run.arguments_likely and not value.data and not of_setting(value.key)
-        tensor.likely = given and GRAPHLESS not in value.facts and _TABLE.search(value.text) is None
+        tensor.likely = given and not value.graphless and _TABLE.search(value.text) is None
         tensor.inference = False
         tensor.contiguous = None
         tensor.memory.outside = True

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gradguard.engine.domain.events import GraphKept, HostRead
 from gradguard.engine.domain.loops import Loop
 from gradguard.engine.domain.tensors import Node, Place, Tensor, Tri, Write
-from gradguard.engine.domain.values import Instance, Value
+from gradguard.engine.domain.values import Instance, Reading, Value
 
 
 @dataclass(slots=True)
@@ -36,21 +36,14 @@ class Kept:
 
 
 @dataclass(slots=True, eq=False)
-class Read:
+class Read(Reading):
     """A read of the host, and what became of the number."""
 
-    event: HostRead
-    loop: Loop | None
-    node: Node | None
+    event: HostRead = field(kw_only=True)
+    loop: Loop | None = field(kw_only=True)
+    node: Node | None = field(kw_only=True)
     """What made the tensor."""
-    order: int
-    guards: int
-    """Number of guards in force."""
-    named: bool = False
-    """The number got a name."""
-    uses: int = 0
-    guarded: int = 0
-    """Uses of that name under a guard that the read itself is not under."""
+    order: int = field(kw_only=True)
 
     @property
     def verdict(self) -> HostRead:
