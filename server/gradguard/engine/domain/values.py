@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 
 from gradguard.engine.domain.fault import Fault
 from gradguard.engine.domain.keys import Key, Structure
-from gradguard.engine.domain.tensors import NO_CUTS, Cut, Place, Tensor, Tri
+from gradguard.engine.domain.modes import Modes
+from gradguard.engine.domain.tensors import NO_CUTS, Cut, Place, Tensor, Tri, Version
 
 Value: TypeAlias = (
     "None | bool | int | float | complex | str | bytes | EllipsisType | Tensor | Sym | ListV | TupleV | DictV | FunctionV"
@@ -318,7 +319,10 @@ class ContextV:
     error `expects` where it may be torch's, else `awaits`."""
     flag: Value = True
     value: Value = None
-    saved: Value = None
+    modes: Modes | None = None
+    """Those around it, while it is entered."""
+    versions: list[tuple[Version, int, int]] | None = None
+    """Of `version`: counters, with their value and number of writes when it was entered."""
     place: Place | None = None
 
 

@@ -308,7 +308,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
                 work.forget()
         met.update(dict.fromkeys(run.faults))
         if work.definitions is not None and work.definitions.used:
-            changed = "functions_changed" in run.notes
+            changed = run.marks.functions_changed
             work.definitions.functions_changed = work.definitions.functions_changed or changed
             read |= work.definitions.variables.read
         needs.update(run.limits)
@@ -405,7 +405,7 @@ def run_script(run: Run, work: Work) -> None:
 
 def _check_functions(run: Run, frame: Frame) -> None:
     done: set[int] = set()
-    for cls, _ in run.notes.get("functions", []):
+    for cls, _ in run.marks.functions:
         if id(cls) not in done:
             done.add(id(cls))
             autograd.check_backward(run, cls, frame)

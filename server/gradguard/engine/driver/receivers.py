@@ -158,7 +158,7 @@ def _finished(run: Run, work: Work, value: Value) -> Made:
         run.limits,
         tuple(run.faults),
     )
-    definitions.functions_changed = definitions.functions_changed or "functions_changed" in run.notes
+    definitions.functions_changed = definitions.functions_changed or run.marks.functions_changed
     definitions.restore()
     if value is not None:
         definitions.snapshot.keep(value)

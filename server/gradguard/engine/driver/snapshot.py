@@ -212,10 +212,10 @@ def _class(value: ClassV) -> Saved:
 
 
 def _context(value: ContextV) -> Saved:
-    saved, place = value.saved, value.place
+    modes, versions, place = value.modes, value.versions, value.place
 
     def undo() -> None:
-        value.saved, value.place = saved, place
+        value.modes, value.versions, value.place = modes, versions, place
 
     return undo, [value.value]
 

@@ -11,6 +11,7 @@ from gradguard.engine.domain import classes, spelling
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.conditions import known_truth
 from gradguard.engine.domain.events import FunctionMutation
+from gradguard.engine.domain.modes import Modes
 from gradguard.engine.domain.tensors import Saved, Tensor
 from gradguard.engine.domain.values import ClassV, Frame, Instance, Sym, TorchName, TupleV, Value, tensors_in
 from gradguard.engine.models import tensor_methods as tensors
@@ -19,7 +20,6 @@ from gradguard.engine.observe import graphs
 from gradguard.engine.observe.lending import lend
 from gradguard.engine.python.calls import call_value
 from gradguard.engine.state.coerce import as_tensor
-from gradguard.engine.state.notes import Modes
 from gradguard.engine.state.run import Run
 
 MODELS = Registry()
@@ -136,7 +136,7 @@ def function_apply(run: Run, frame: Frame, cls: ClassV, call: Call, node: ast.AS
     needs = machine.requires(run, inputs)
     saved_modes = run.modes
     run.modes = Modes(False, saved_modes.inference, saved_modes.autocast, None, saved_modes.saved_hooks)
-    run.notes["in_function"] = run.notes.get("in_function", 0) + 1
+    run.marks.ran_function = True
     args = list(call.args)
     try:
         if forward is None:
@@ -157,7 +157,6 @@ def function_apply(run: Run, frame: Frame, cls: ClassV, call: Call, node: ast.AS
             result = call_value(run, frame, forward, full, node)
     finally:
         run.modes = saved_modes
-        run.notes["in_function"] -= 1
     dirty = {t.number for t in tensors_in(context.attributes.get("__dirty__"))}
     for tensor in inputs:
         if tensor.counter.value != versions[tensor.number] and tensor.number not in dirty:
@@ -206,7 +205,7 @@ def _function_result(
             output.base = None
     for tensor in kept:
         machine.save(run, node, "saved", tensor, certain=needs is True, why="save_for_backward")
-    run.notes.setdefault("functions", []).append((cls, context))
+    run.marks.functions.append((cls, context))
     if not replaced:
         return result
     if isinstance(result, Tensor):
@@ -225,7 +224,7 @@ def check_backward(run: Run, cls: ClassV, frame: Frame) -> None:
     method = classes.class_lookup(cls, "backward")
     if method is None:
         return
-    context = next((ctx for one, ctx in run.notes.get("functions", []) if one is cls), None)
+    context = next((ctx for one, ctx in run.marks.functions if one is cls), None)
     if context is None:
         context = Instance(TorchName("torch.autograd.function.FunctionCtx"))
     place = run.place(frame, method.node)

@@ -440,6 +440,6 @@ def _vars(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 
 @MODELS.external_function("builtins.globals", "builtins.locals", "builtins.exec", "builtins.eval")
 def _by_name(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    run.notes["by_name"] = True
+    run.marks.by_name = True
     others.escaped(run, call, node)
     return run.fresh()

@@ -47,19 +47,11 @@ def options(run: Run, made: Tensor, call: Call) -> Tensor:
         made.device = "cpu" if device.startswith("cpu") else "accelerator"
     elif isinstance(device, Sym):
         known = root(device.key)
-        source = known[1] if known[0] == "device" else None
-        made.device = (
-            "accelerator" if source is None or not isinstance(source, int) else _device_of(run, source)
-        )
+        of_tensor = known[0] == "device" and isinstance(known[1], int)
+        made.device = None if of_tensor else "accelerator"
     flag = call.kwargs.get("requires_grad", False)
     made.requires_grad = known_truth(flag)
     return made
-
-
-def _device_of(run: Run, number: int) -> str | None:
-    """Device of the tensor whose `.device` was passed."""
-    known = run.notes.get(f"device:{number}")
-    return known if isinstance(known, str) else None
 
 
 def _sized(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:

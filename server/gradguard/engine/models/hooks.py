@@ -7,12 +7,12 @@ import ast
 from gradguard.engine.autograd import machine
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.events import HookWrite
+from gradguard.engine.domain.modes import Modes
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import Frame, FunctionV, Instance, Method, NativeV, TupleV, Value
 from gradguard.engine.models.registry import Registry
 from gradguard.engine.observe.lending import names_in
 from gradguard.engine.python.calls import call_value
-from gradguard.engine.state.notes import Modes
 from gradguard.engine.state.run import Run
 
 MODELS = Registry()
@@ -127,7 +127,7 @@ def _takes_inputs(hook: Value) -> bool:
 )
 def _registered_for_all(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """A hook on every module: it may look at whatever is written anywhere."""
-    run.notes["by_name"] = True
+    run.marks.by_name = True
     return run.fresh()
 
 

@@ -93,7 +93,7 @@ def _train(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) 
     name = call.name
     mode = False if name == "eval" else call.get(0, "mode", True)
     if mode is False:
-        run.notes["evaluates"] = True
+        run.marks.evaluates = True
     for one in modules_of(module):
         one.training = mode
     return module

@@ -66,14 +66,12 @@ def escaped(run: Run, call: Call, node: ast.AST) -> None:
     if told:
         holders.shown(run, values)
         return
-    if NETWORK_LENT in run.notes:
+    if run.marks.network_lent:
         run.lasts(call.place)
     if any(isinstance(value, Instance) and kind_of(value) == "Module" for value in values):
-        run.notes[NETWORK_LENT] = True
+        run.marks.network_lent = True
 
 
-NETWORK_LENT = "network lent"
-"""Note of a run: code that is not read has a network, so that whatever it is asked to do may be to differentiate it."""
 _MEASURES = re.compile(r"metric|accuracy|(^|[._])(acc|meter|score|auroc|f1|iou|psnr|ssim)s?($|[._])")
 
 
@@ -197,7 +195,7 @@ def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: C
     if name in ("backward", "manual_backward") and call.args:
         return differentiate(run, call, node)
     if name == "zero_grad":
-        run.notes["cleared"] = True
+        run.marks.cleared = True
     if name in _TENSOR_ONLY and owner.kind in ("any", "tensor") and _as_of_tensors(run, owner, name, call):
         return run.models.method(run, frame, as_tensor(run, owner), name, call, node)
     if name == "parameters" or name == "named_parameters":
@@ -212,7 +210,7 @@ def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: C
             return ListV([TupleV((run.fresh("str"), p)) for p in items], open=True, kind="parameters")
         return ListV(list(items), open=True, kind="parameters")
     if name == "eval" and not call.args:
-        run.notes["evaluates"] = True
+        run.marks.evaluates = True
     if name in ("eval", "train", "cuda", "half", "requires_grad_", "to", "float") and owner.kind == "module":
         return owner
     if name in ("to", "cuda", "cpu", "float", "half", "long", "double") and owner.kind == "any":

@@ -6,6 +6,7 @@ import ast
 
 from gradguard.engine.dispatch import torchcalls
 from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.modes import Modes
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
     MISSING,
@@ -42,7 +43,6 @@ from gradguard.engine.observe import reads
 from gradguard.engine.observe.lending import lend
 from gradguard.engine.python.contexts import ENTERING, switched
 from gradguard.engine.state.coerce import as_tensor, is_number
-from gradguard.engine.state.notes import Modes
 from gradguard.engine.state.run import Run
 
 MODELS = Registry()
@@ -174,18 +174,19 @@ def _context(run: Run, frame: Frame, mode: str, call: Call, node: ast.AST) -> Va
     if mode in ("no_grad", "enable_grad", "inference_mode") and isinstance(first, FunctionV):
         # `torch.no_grad()(f)` and `@torch.no_grad` both end here.
         first.modes = (*first.modes, (mode, True))
-        run.notes["functions_changed"] = True
+        run.marks.functions_changed = True
         return first
     if mode == "autocast":
         first = call.kwargs.get("enabled", True)
     made = ContextV(mode, first, place=run.place(frame, node))
     if mode == "set_grad":
         # It acts when it is made; as a context manager it only goes back.
-        made.saved, run.modes = run.modes, switched(run.modes, made)
-        run.notes["set_grad"] = run.modes
+        before = made.modes = run.modes
+        run.modes = switched(before, made)
+        run.marks.set_grad = run.modes
         inside = run.functions[-1].name if run.functions else ""
         goes_back = inside in ENTERING or isinstance(run.statement, _GO_BACK)
-        if made.saved.grad is not run.modes.grad and not goes_back:
+        if before.grad is not run.modes.grad and not goes_back:
             run.lasts(call.place)
     return made
 
@@ -246,7 +247,7 @@ def _compile(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     name = call.name
     if isinstance(target, (FunctionV, Instance)):
         target.compiled = name.endswith("compile")
-        run.notes["functions_changed"] = True
+        run.marks.functions_changed = True
     elif target is None:
         return NativeV(lambda run, frame, call, node: call.get(0, "fn"), "compile")
     return target

@@ -44,7 +44,6 @@ from gradguard.engine.domain.values import (
     TupleV,
     Value,
 )
-from gradguard.engine.observe.lending import LENT
 from gradguard.engine.state.run import Run
 
 MAX_VISITS = 1000
@@ -208,7 +207,7 @@ def sharing(run: Run, target: Tensor, operands: Iterable[Tensor]) -> Sharing:
             break
     if target.memory.outside or any(one.memory is target.memory for one in _given(run)):
         reasons.add("argument")
-    if target.memory.held or "by_name" in run.notes:
+    if target.memory.held or run.marks.by_name:
         reasons.add("held")
     for one in held.values():
         reasons.update(_reasons(run, one))
@@ -321,7 +320,7 @@ def _leading_to(run: Run, memory: Memory) -> Iterator[tuple[_Step, Value]]:
     """
     seen: set[int] = set()
     visits = 0
-    lent: set[str] = run.notes.get(LENT, set())
+    lent = run.marks.lent_names
     for count, (mark, name, root) in enumerate(_names(run, memory)):
         run.looks += 1
         if count > MAX_NAMES:

@@ -33,10 +33,6 @@ TELLING = frozenset({
     "add_histogram", "set_postfix", "set_description", "plot", "scatter",
 })  # fmt: skip
 """What calls are named that only show what they are given."""
-LENT = "lent"
-"""Note of a run: names that a function reads which was given away."""
-DIFFERENTIATES = "differentiates"
-"""Note of a run: such a function calls backward, or may."""
 
 
 def lend(run: Run, values: Iterable[Value], *, told: bool = False) -> None:
@@ -89,9 +85,9 @@ def _read_by(run: Run, function: FunctionV) -> Iterator[Value]:
     """What a function sees from outside: now here, later by name."""
     yield from function.defaults.values()
     yield from function.attributes.values()
-    lent: set[str] = run.notes.setdefault(LENT, set())
+    lent = run.marks.lent_names
     if _differentiates(function.node):
-        run.notes[DIFFERENTIATES] = True
+        run.marks.differentiates = True
     for name in sorted(free_names(function.node) - lent):
         lent.add(name)
         home = function.scope.find(name) if function.scope is not None else None
@@ -110,7 +106,7 @@ class Lent:
     def __call__(self, nodes: Iterable[Node]) -> bool:
         """Whether one of these is among them. Raises BudgetExceeded."""
         run = self._run
-        if "by_name" in run.notes or DIFFERENTIATES in run.notes:
+        if run.marks.by_name or run.marks.differentiates:
             return True
         if self._nodes is None:
             self._nodes = set(graphs.graph(run, *run.lent_nodes))

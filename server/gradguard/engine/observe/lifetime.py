@@ -269,7 +269,7 @@ def _keep(run: Run, loop: Loop, group: list[Tensor], how: str, place: Place, age
         trained=how == "store" and any(_walked_later(each, loop, ages) for each in group),
     )
     # After training steps, or in evaluation, nobody differentiates what was summed up on the way.
-    trains = loop.trains or "evaluates" in run.notes
+    trains = loop.trains or run.marks.evaluates
     run.kept[key] = Kept(group, run.tick(), event, old, trains)
 
 
@@ -426,7 +426,7 @@ def finish(run: Run) -> None:
         if nodes and place.node not in used:
             grows = any(kept.event.activations and set(kept.old) & set(nodes) for kept in run.kept.values())
             run.emit(RetainGraph(place, all(node.certain for node in nodes), grows, lent(nodes)))
-    if "cleared" not in run.notes:
+    if not run.marks.cleared:
         for place, text, leaves in run.doubled:
             if not leaves or any(leaf.number not in run.cleared for leaf in leaves):
                 run.emit(CreateGraphCycle(place, False, text))
@@ -463,7 +463,7 @@ def _trained(kept: Kept) -> bool:
 
 
 def _unused(run: Run, lent: lending.Lent) -> None:
-    place = run.notes.get("bare_no_grad")
+    place = run.marks.bare_no_grad
     if isinstance(place, Place):
         run.emit(UnusedGraph(place, True, "torch.no_grad()", "bare"))
     owned = {p.number for optimizer in run.optimizers for p in _owned(optimizer)}

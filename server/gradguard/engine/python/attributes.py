@@ -297,4 +297,4 @@ def is_device_text(value: Value) -> bool:
 def statement_value(run: Run, frame: Frame, value: Value, node: ast.Expr) -> None:
     """A value that a statement throws away."""
     if isinstance(value, ContextV) and value.mode in ("no_grad", "inference_mode"):
-        run.notes["bare_no_grad"] = run.place(frame, node)
+        run.marks.bare_no_grad = run.place(frame, node)

@@ -7,6 +7,8 @@ from collections.abc import Generator
 
 from gradguard.engine.domain import classes
 from gradguard.engine.domain.arguments import Call
+from gradguard.engine.domain.modes import Modes
+from gradguard.engine.domain.signals import Return
 from gradguard.engine.domain.tensors import Place, Tensor
 from gradguard.engine.domain.values import (
     BuiltinMethod,
@@ -28,9 +30,7 @@ from gradguard.engine.domain.values import (
 from gradguard.engine.observe.lending import lend
 from gradguard.engine.python import enumerations, symbolic
 from gradguard.engine.python.contexts import under
-from gradguard.engine.python.signals import RETURN
 from gradguard.engine.state import faults
-from gradguard.engine.state.notes import Modes
 from gradguard.engine.state.path import PyRaise
 from gradguard.engine.state.run import MAX_DEPTH, Run
 
@@ -165,7 +165,7 @@ def _body(run: Run, inner: Frame, function: FunctionV, node: ast.AST) -> Value:
             run.statement = None
             return run.python.evaluate(run, inner, function.node.body)
         signal = _drive(run.python.execute(run, inner, function.node.body))
-        return signal.value if isinstance(signal, RETURN) else None
+        return signal.value if isinstance(signal, Return) else None
     except Exception as error:
         faults.passes(run, function.node, error)
         raise
@@ -179,13 +179,11 @@ def _body(run: Run, inner: Frame, function: FunctionV, node: ast.AST) -> Value:
 
 
 def _restore_modes(run: Run, function: FunctionV, saved: Modes) -> None:
-    if (
-        not function.modes
-        and run.modes.grad is not saved.grad
-        and run.notes.pop("set_grad", None) is run.modes
-    ):
-        # `torch.set_grad_enabled(False)` as a statement outlives the function that said it.
-        return
+    if not function.modes and run.modes.grad is not saved.grad:
+        lasting, run.marks.set_grad = run.marks.set_grad, None
+        if lasting is run.modes:
+            # `torch.set_grad_enabled(False)` as a statement outlives the function that said it.
+            return
     run.modes = saved
 
 

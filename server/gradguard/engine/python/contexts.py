@@ -7,9 +7,9 @@ import ast
 from gradguard.engine.domain import classes
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.conditions import known_truth
+from gradguard.engine.domain.modes import Modes
 from gradguard.engine.domain.tensors import Place, Tri
 from gradguard.engine.domain.values import ContextV, Frame, Instance, IteratorV, ListV, Value, tensors_in
-from gradguard.engine.state.notes import Modes
 from gradguard.engine.state.run import Run
 
 ENTERED = "__entered__"
@@ -61,7 +61,7 @@ def by_hand(run: Run, frame: Frame, manager: ContextV, name: str, node: ast.AST)
         enter(run, frame, manager, node, node)  # type: ignore[arg-type]
     else:
         leave(run, frame, manager, node)
-    run.notes["set_grad"] = run.modes
+    run.marks.set_grad = run.modes
     inside = run.functions[-1].name if run.functions else ""
     if run.modes.grad is not before and inside not in ENTERING:
         run.lasts(run.place(frame, node))
@@ -76,11 +76,11 @@ def _enter_known(run: Run, frame: Frame, manager: ContextV, node: ast.AST) -> No
     if manager.mode == "expects":
         run.expected += 1
     elif manager.mode == "version":
-        manager.saved = [
+        manager.versions = [
             (t.counter, t.counter.value, len(t.counter.writes)) for t in tensors_in(manager.flag)
         ]
     elif manager.mode != "set_grad":
-        manager.saved = run.modes
+        manager.modes = run.modes
         manager.place = run.place(frame, node)
         run.modes = switched(run.modes, manager)
 
@@ -89,13 +89,13 @@ def _leave_known(run: Run, manager: ContextV) -> None:
     if manager.mode == "expects":
         run.expected -= 1
     elif manager.mode == "version":
-        for counter, value, seen in manager.saved or ():
+        for counter, value, seen in manager.versions or ():
             for write in counter.writes[seen:]:
                 write.counted = False
             counter.value = value
             del counter.writes[seen:]
-    elif isinstance(manager.saved, Modes):
-        run.modes = manager.saved
+    elif manager.modes is not None:
+        run.modes = manager.modes
 
 
 def swallows(manager: Value) -> bool:

@@ -20,7 +20,6 @@ from gradguard.engine.domain.values import (
 )
 from gradguard.engine.python import enumerations
 from gradguard.engine.python.functions import make_function
-from gradguard.engine.state.notes import Modes
 from gradguard.engine.state.run import Run
 
 _DROPPED = frozenset({
@@ -43,8 +42,8 @@ def function(run: Run, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDe
 def _decorate(run: Run, frame: Frame, value: Value, decorator: Value, node: ast.expr) -> Value:
     if isinstance(value, FunctionV):
         if isinstance(decorator, ContextV):
-            if decorator.mode == "set_grad" and isinstance(decorator.saved, Modes):
-                run.modes = decorator.saved
+            if decorator.mode == "set_grad" and decorator.modes is not None:
+                run.modes = decorator.modes
             if decorator.mode in GRAD_MODES:
                 value.modes = (*value.modes, (decorator.mode, known_truth(decorator.flag)))
             return value

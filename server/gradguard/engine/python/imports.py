@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from gradguard.engine.domain.modes import Modes
 from gradguard.engine.domain.values import (
     External,
     Frame,
@@ -28,7 +29,6 @@ from gradguard.engine.domain.values import (
 from gradguard.engine.python import lazy, recovery
 from gradguard.engine.python.names import assign_name
 from gradguard.engine.state import faults
-from gradguard.engine.state.notes import Modes
 from gradguard.engine.state.path import BudgetExceeded, PathEnd, PyRaise
 from gradguard.engine.state.run import Run
 

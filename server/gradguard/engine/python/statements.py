@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 from gradguard.engine.domain.conditions import known_truth
 from gradguard.engine.domain.loops import Loop
+from gradguard.engine.domain.signals import Jump, Return, Signal, Steps
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import Frame, IteratorV, Sym, Value
 from gradguard.engine.observe import counting, lifetime
@@ -22,7 +23,6 @@ from gradguard.engine.python.expressions import evaluate, guarded, lookup, perio
 from gradguard.engine.python.iteration import iterate
 from gradguard.engine.python.matching import matches
 from gradguard.engine.python.names import assign_name
-from gradguard.engine.python.signals import BREAK, CONTINUE, RETURN, Steps
 from gradguard.engine.python.truth import truth
 from gradguard.engine.state import faults
 from gradguard.engine.state.path import BudgetExceeded, PathEnd, PyRaise
@@ -221,7 +221,7 @@ def _for(run: Run, frame: Frame, node: ast.For | ast.AsyncFor) -> Steps:
         limit = 2
     loop.long = not source.exact or source.length is None or source.length > limit
     left = yield from _iterations(run, frame, node, loop, source, limit)
-    if left is BREAK:
+    if left is Jump.BREAK:
         return None
     if left is not None:
         return left
@@ -233,7 +233,7 @@ def _iterations(
 ) -> Steps:
     loops = run.loops
     loops.append(loop)
-    signal: Value = None
+    signal: Signal = None
     try:
         for count, item in enumerate(_with_another(run, loop, source)):
             if count >= limit + bool(loop.late):
@@ -246,7 +246,7 @@ def _iterations(
             unpack_into(run, frame, node.target, item)
             signal = yield from execute_block(run, frame, node.body)
             lifetime.iteration_ends(run, frame, loop)
-            if signal is BREAK or isinstance(signal, RETURN):
+            if signal is Jump.BREAK or isinstance(signal, Return):
                 break
             signal = None
     finally:
@@ -277,7 +277,7 @@ def _while(run: Run, frame: Frame, node: ast.While) -> Steps:
     loop = run.loop(run.place(frame, node), "while")
     loops = run.loops
     loops.append(loop)
-    signal: Value = None
+    signal: Signal = None
     concrete = 0
     unknown = 0
     try:
@@ -303,9 +303,9 @@ def _while(run: Run, frame: Frame, node: ast.While) -> Steps:
             signal = yield from execute_block(run, frame, node.body)
             lifetime.iteration_ends(run, frame, loop)
             loop.iteration += 1
-            if signal is BREAK:
+            if signal is Jump.BREAK:
                 return None
-            if isinstance(signal, RETURN):
+            if isinstance(signal, Return):
                 return signal
             signal = None
     finally:
@@ -316,7 +316,7 @@ def _while(run: Run, frame: Frame, node: ast.While) -> Steps:
 
 def _with(run: Run, frame: Frame, node: ast.With | ast.AsyncWith) -> Steps:
     entered: list[Value] = []
-    signal: Value = None
+    signal: Signal = None
     try:
         for item in node.items:
             manager = evaluate(run, frame, item.context_expr)
@@ -331,14 +331,14 @@ def _with(run: Run, frame: Frame, node: ast.With | ast.AsyncWith) -> Steps:
             raise
         return None
     finally:
-        mark = run.pend([signal.value] if isinstance(signal, RETURN) else [], past=True)
+        mark = run.pend([signal.value] if isinstance(signal, Return) else [], past=True)
         for manager in reversed(entered):
             leave(run, frame, manager, node)
         del run.pending[mark:]
 
 
 def _try(run: Run, frame: Frame, node: ast.Try) -> Steps:
-    signal: Value = None
+    signal: Signal = None
     try:
         try:
             signal = yield from execute_block(run, frame, node.body)
@@ -359,7 +359,7 @@ def _try(run: Run, frame: Frame, node: ast.Try) -> Steps:
                 else:
                     signal = yield from execute_block(run, frame, node.orelse)
     except PyRaise as error:
-        signal = RETURN(error.value)
+        signal = Return(error.value)
         raise
     finally:
         final = yield from _behind(run, frame, node.finalbody, signal)
@@ -370,7 +370,7 @@ def _behind(run: Run, frame: Frame, body: list[ast.stmt], signal: Value) -> Step
     """A block that runs while a value waits to be returned or raised."""
     if not body:
         return None
-    mark = run.pend([signal.value] if isinstance(signal, RETURN) else [], past=True)
+    mark = run.pend([signal.value] if isinstance(signal, Return) else [], past=True)
     try:
         return (yield from execute_block(run, frame, body))
     finally:
@@ -420,17 +420,17 @@ def _raise(run: Run, frame: Frame, node: ast.Raise) -> None:
 
 def _return(run: Run, frame: Frame, node: ast.Return) -> Steps:
     value = evaluate(run, frame, node.value) if node.value is not None else None
-    return RETURN(value)
+    return Return(value)
     yield  # A generator, as all executors are.
 
 
 def _break(run: Run, frame: Frame, node: ast.Break) -> Steps:
-    return BREAK
+    return Jump.BREAK
     yield
 
 
 def _continue(run: Run, frame: Frame, node: ast.Continue) -> Steps:
-    return CONTINUE
+    return Jump.CONTINUE
     yield
 
 

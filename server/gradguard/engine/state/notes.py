@@ -6,20 +6,52 @@ from dataclasses import dataclass, field, replace
 
 from gradguard.engine.domain.events import GraphKept, HostRead
 from gradguard.engine.domain.loops import Loop
+from gradguard.engine.domain.modes import Modes
 from gradguard.engine.domain.tensors import Node, Place, Tensor, Tri, Write
-from gradguard.engine.domain.values import Instance, Reading, Value
+from gradguard.engine.domain.values import ClassV, Instance, Reading, Value
 
 
-@dataclass(slots=True)
-class Modes:
-    """Grad mode and its neighbours; saved and restored by `with` and decorators."""
+@dataclass(slots=True, eq=False)
+class Marks:
+    """What has happened on a path that no value tells."""
 
-    grad: Tri = True
-    inference: bool = False
-    autocast: bool = False
-    why_off: Place | None = None
-    """Where grad mode was switched off."""
-    saved_hooks: bool = False
+    functions: list[tuple[ClassV, Instance]] = field(default_factory=list)
+    """The program's own `torch.autograd.Function`s that recorded something, and the context of each."""
+    ran_function: bool = False
+    """A `forward` of one ran."""
+    functions_changed: bool = False
+    """A function was given a mode, or compiled, after its definition."""
+    set_grad: Modes | None = None
+    """The modes as a statement set them that outlives its function."""
+    by_name: bool = False
+    """Names are read that the text does not tell: `globals()`, `eval`."""
+    lent_names: set[str] = field(default_factory=set)
+    """Names that a function reads which was given away."""
+    differentiates: bool = False
+    """Such a function calls backward, or may."""
+    network_lent: bool = False
+    """Code that is not read has a network, so that whatever it is asked to do may be to differentiate it."""
+    cleared: bool = False
+    """Gradients were dropped of what is not known."""
+    evaluates: bool = False
+    """A network was put into evaluation mode."""
+    bare_no_grad: Place | None = None
+    """Where `torch.no_grad()` stands as a statement, which does nothing."""
+
+    @property
+    def only_here(self) -> bool:
+        """Whether something of it cannot be done again by taking it over."""
+        return bool(self.functions or self.ran_function or self.functions_changed or self.set_grad)
+
+    def add(self, more: Marks) -> None:
+        """As if that had happened, too."""
+        self.by_name = self.by_name or more.by_name
+        self.lent_names |= more.lent_names
+        self.differentiates = self.differentiates or more.differentiates
+        self.network_lent = self.network_lent or more.network_lent
+        self.cleared = self.cleared or more.cleared
+        self.evaluates = self.evaluates or more.evaluates
+        self.bare_no_grad = more.bare_no_grad or self.bare_no_grad
 
 
 @dataclass(slots=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Generator, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -12,7 +12,9 @@ from gradguard.engine.domain.events import Event
 from gradguard.engine.domain.facts import Notes
 from gradguard.engine.domain.fault import Fault
 from gradguard.engine.domain.loops import Guard, Loop
+from gradguard.engine.domain.modes import Modes
 from gradguard.engine.domain.sharing import Sharing
+from gradguard.engine.domain.signals import Steps
 from gradguard.engine.domain.tensors import Cut, Memory, Node, Place, Tensor, Version
 from gradguard.engine.domain.values import (
     CONTAINERS,
@@ -28,7 +30,7 @@ from gradguard.engine.domain.values import (
     Value,
     extent,
 )
-from gradguard.engine.state.notes import Kept, Modes, ModuleCall, Read, Rewritten
+from gradguard.engine.state.notes import Kept, Marks, ModuleCall, Read, Rewritten
 from gradguard.engine.state.path import FREE_OPS, FREE_WORK, OP_STEPS, WORK_A_STEP, BudgetExceeded, Oracle
 from gradguard.engine.state.watch import Watch
 from gradguard.ops.table import Table
@@ -39,8 +41,6 @@ MOST_ASIDE, MIN_ASIDE = 10**14, 1000
 
 MAX_DEPTH = 24
 """Interpreted calls that may be nested."""
-_ONLY_HERE = frozenset({"functions", "functions_changed", "in_function", "set_grad"})
-"""Notes of what cannot be done again by taking it over."""
 
 
 class Files(Protocol):
@@ -59,17 +59,13 @@ class Left:
 
     leaves: list[Tensor]
     optimizers: list[Instance]
-    notes: dict[str, Value]
+    marks: Marks
     remembered: dict[Hashable, Value]
     lines: set[tuple[str, int]]
     sharing: dict[ast.AST, Sharing]
     looked: dict[ast.AST, int]
     cuts_under: dict[ast.AST, Cut]
     ops: int
-
-
-Steps = Generator["Value", "Value", "Value"]
-"""Statements that run: they yield what an interpreted generator yields, and return the signal that ended them, or None."""
 
 
 class Interpreter(Protocol):
@@ -207,7 +203,7 @@ class Run:
         """What making the objects took that entries share, by class."""
         self.remembered: dict[Hashable, Value] = {}
         """What functions with a cache returned, by the function and its plain arguments."""
-        self.notes: dict[str, Value] = {}
+        self.marks = Marks()
         self.limits: dict[str, None] = {}
         self.faults: list[Fault] = []
         """Faults of the engine that cost a piece of the program."""
@@ -399,12 +395,12 @@ class Run:
             self.module_calls, self.retained, self.accumulated, self.doubled, self.cleared, self.reads, self.lost,
             self.named_grads, self.stale_grads, self.rewritten, self.gradient_read, self.suspended,
         )  # fmt: skip
-        if any(happened) or self.modes != Modes() or not _ONLY_HERE.isdisjoint(self.notes):
+        if any(happened) or self.modes != Modes() or self.marks.only_here:
             return None
         return Left(
             self.leaves,
             self.optimizers,
-            self.notes,
+            self.marks,
             self.remembered,
             self.lines,
             self.sharing,
@@ -417,7 +413,7 @@ class Run:
         """As if what another run did had been done by this one."""
         self.leaves += left.leaves
         self.optimizers += left.optimizers
-        self.notes.update({name: set(one) if type(one) is set else one for name, one in left.notes.items()})
+        self.marks.add(left.marks)
         self.remembered.update(left.remembered)
         self.lines |= left.lines
         self.sharing.update(left.sharing)
