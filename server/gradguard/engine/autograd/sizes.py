@@ -117,8 +117,9 @@ def _reduced(values: Values, shape: Shape | None) -> Shape | None:
         return None
     if dim is None:
         return tuple(1 for _ in shape)
-    dims = dim.items if isinstance(dim, (ListV, TupleV)) else (dim,)
-    if not all(isinstance(d, int) and -len(shape) <= d < max(len(shape), 1) for d in dims):
+    given = dim.items if isinstance(dim, (ListV, TupleV)) else (dim,)
+    dims = [d for d in given if isinstance(d, int) and -len(shape) <= d < max(len(shape), 1)]
+    if len(dims) < len(given):
         return None
     gone = {d % len(shape) for d in dims} if shape else set()
     if not dims:

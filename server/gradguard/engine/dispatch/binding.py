@@ -300,10 +300,10 @@ def rule_out(when: Condition, bound: Bound) -> None:
 
 
 @lru_cache(maxsize=4096)
-def _parse(when: Condition) -> tuple[tuple[tuple[str, str, object], ...], ...]:
+def _parse(when: Condition) -> tuple[tuple[tuple[str, str, Value], ...], ...]:
     clauses = []
     for clause in when:
-        atoms: list[tuple[str, str, object]] = []
+        atoms: list[tuple[str, str, Value]] = []
         for atom in clause.split(" & "):
             name, sep, literal = atom.partition("!=")
             if sep:
@@ -351,7 +351,7 @@ _TENSOR_FACTS: dict[str, Callable[[Tensor], object]] = {
 
 def _atom(
     run: Run,
-    atom: tuple[str, str, object],
+    atom: tuple[str, str, Value],
     bound: Bound,
     source: Tensor | None,
     op: Op | None,
@@ -426,7 +426,7 @@ def by_element(when: Condition) -> bool:
     return any(name.endswith(".others") for clause in _parse(when) for _, name, _ in clause)
 
 
-def _others(run: Run, atom: tuple[str, str, object], bound: Bound, of: int | None) -> Tri:
+def _others(run: Run, atom: tuple[str, str, Value], bound: Bound, of: int | None) -> Tri:
     """How many of the other tensors of a list get a gradient: `all`, `some` or `none`."""
     kind, role, literal = atom
     value = bound.values.get(role)

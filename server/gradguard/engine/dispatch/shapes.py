@@ -158,8 +158,9 @@ def list_length(op: str, values: dict[str, Value]) -> int | None:
     if name == "tensor_split" and isinstance(values.get("indices"), int):
         count = values["indices"]
         return count if isinstance(count, int) else None
-    if name == "tensor_split" and isinstance(values.get("indices"), (ListV, TupleV)):
-        return len(values["indices"].items) + 1
+    indices = values.get("indices")
+    if name == "tensor_split" and isinstance(indices, (ListV, TupleV)):
+        return len(indices.items) + 1
     for key in ("split_size", "split_sizes", "split_size_or_sections", "indices"):
         sizes = values.get(key)
         if isinstance(sizes, (ListV, TupleV)):

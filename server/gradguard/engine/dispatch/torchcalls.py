@@ -12,7 +12,17 @@ from gradguard.engine.dispatch.binding import Bound
 from gradguard.engine.domain import spelling
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.tensors import Place, Tensor, Tri, Write, both, either
-from gradguard.engine.domain.values import CONTAINERS, MISSING, ArrayV, Frame, Sym, Value, tensors_in
+from gradguard.engine.domain.values import (
+    MISSING,
+    ArrayV,
+    DictV,
+    Frame,
+    ListV,
+    Sym,
+    TupleV,
+    Value,
+    tensors_in,
+)
 from gradguard.engine.observe import reads
 from gradguard.engine.state.run import Run
 from gradguard.ops.model import Form, Kind
@@ -26,7 +36,7 @@ def call_op(
     if op is None:
         return MISSING
     for value in call.args:
-        if type(value) in CONTAINERS:
+        if isinstance(value, (ListV, TupleV, DictV)):
             # It is gone through for each of what an op asks of its arguments.
             run.work(GONE_THROUGH * len(value.items))
     chosen = binding.choose(run, op, call)

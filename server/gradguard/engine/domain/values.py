@@ -16,11 +16,12 @@ from gradguard.engine.domain.fault import Fault
 from gradguard.engine.domain.keys import Key, Structure
 from gradguard.engine.domain.modes import Modes
 from gradguard.engine.domain.tensors import NO_CUTS, Cut, Place, Tensor, Tri, Version
+from gradguard.engine.domain.versions import VersionV
 
 Value: TypeAlias = (
-    "None | bool | int | float | complex | str | bytes | EllipsisType | Tensor | Sym | ListV | TupleV | DictV | FunctionV"
+    "bool | int | float | complex | str | bytes | EllipsisType | Tensor | Sym | ListV | TupleV | DictV | FunctionV"
     " | ClassV | Instance | Method | BuiltinMethod | SuperV | TorchName | External | PartialV | ModuleV | ImportV | LazyV"
-    " | NativeV | IteratorV | ContextV | ArrayV | Missing"
+    " | NativeV | IteratorV | ContextV | ArrayV | SliceV | VersionV | Missing | None"
 )
 """Any abstract value: a Python constant, one of the classes of this file, or a Tensor."""
 
@@ -327,6 +328,15 @@ class ContextV:
 
 
 @dataclass(slots=True, eq=False)
+class SliceV:
+    """`a[lower:upper:step]`."""
+
+    lower: Value = None
+    upper: Value = None
+    step: Value = None
+
+
+@dataclass(slots=True, eq=False)
 class ArrayV:
     """A NumPy array; `memory_of` when it shares a tensor's bytes."""
 
@@ -356,7 +366,7 @@ def inside(value: Value) -> Iterator[Value]:
     seen: set[int] = set()
     while waiting:
         one = waiting.pop()
-        if type(one) not in CONTAINERS:
+        if not isinstance(one, (ListV, TupleV, DictV)):
             yield one
         elif id(one) not in seen:
             seen.add(id(one))
@@ -371,7 +381,7 @@ def extent(value: Value) -> int:
     while waiting:
         one = waiting.pop()
         found += 1
-        if type(one) in CONTAINERS and id(one) not in seen:
+        if isinstance(one, (ListV, TupleV, DictV)) and id(one) not in seen:
             seen.add(id(one))
             waiting.extend(held_by(one))
     return found
@@ -379,12 +389,11 @@ def extent(value: Value) -> int:
 
 def tensors_in(value: Value) -> list[Tensor]:
     """Every tensor in a value, looking into containers."""
-    kind = type(value)
-    if kind is Tensor:
+    if type(value) is Tensor:
         return [value]
-    if kind is Sym:
+    if type(value) is Sym:
         return [value.tensor] if value.tensor is not None else []
-    if kind not in CONTAINERS:
+    if type(value) not in CONTAINERS:
         return []
     found = []
     for one in inside(value):
@@ -442,7 +451,7 @@ EVERYTHING = "*"
 """In the place of a name: every global was looked at."""
 
 
-class Globals(dict[str, Any]):
+class Globals(dict[str, "Value"]):
     """Variables of a module's top level that remember which of them were asked for.
 
     What looks through all variables for something that only the running entry can have put there asks for
@@ -451,7 +460,7 @@ class Globals(dict[str, Any]):
 
     __slots__ = ("read", "written")
 
-    def __init__(self, start: dict[str, Any]) -> None:
+    def __init__(self, start: dict[str, Value]) -> None:
         super().__init__(start)
         self.read: set[str] = set()
         self.written: set[str] = set()
@@ -460,7 +469,7 @@ class Globals(dict[str, Any]):
         """An entry starts."""
         self.read, self.written = set(), set()
 
-    def touched(self) -> Iterator[tuple[str, Any]]:
+    def touched(self) -> Iterator[tuple[str, Value]]:
         """The variables that the running entry read or wrote, by name: of a long file's, these are few."""
         return (
             (name, dict.__getitem__(self, name))
@@ -472,7 +481,7 @@ class Globals(dict[str, Any]):
         self.read.add(name)  # type: ignore[arg-type]
         return dict.__contains__(self, name)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Value:
         self.read.add(name)
         return dict.__getitem__(self, name)
 
@@ -480,7 +489,7 @@ class Globals(dict[str, Any]):
         self.read.add(name)
         return dict.get(self, name, default)
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: Value) -> None:
         self.written.add(name)
         dict.__setitem__(self, name, value)
 

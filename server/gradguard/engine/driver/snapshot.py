@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 from gradguard.engine.domain.tensors import Memory, Tensor, Tri, Version
 from gradguard.engine.domain.values import (
@@ -82,7 +83,7 @@ class Snapshot:
 
     def restore(self, *, functions: bool) -> int:
         """Put everything back; functions only where one was seen to change, which is rare. Returns how much it was."""
-        pending = self._lent
+        pending: list[Part] = [*self._lent]
         self._lent = []
         undone = TENSOR * len(self._tensors)
         for variables, copy in self._scopes:
@@ -123,7 +124,7 @@ class Snapshot:
         self._scopes.append((variables, copy))
         self._reach(list(copy.values()), tensors)
 
-    def _reach(self, pending: list[Value], tensors: list[_Held]) -> None:
+    def _reach(self, pending: list[Part], tensors: list[_Held]) -> None:
         """Remember values and all that they lead to; tensors go into the list, too."""
         seen = self._seen
         while pending:
@@ -145,14 +146,17 @@ class _Held:
 
     __slots__ = ("parts", "undo", "value")
 
-    def __init__(self, value: object, undo: Undo, parts: Sequence[Value]) -> None:
+    def __init__(self, value: object, undo: Undo, parts: Sequence[Part]) -> None:
         self.value = value
         """So that nothing else gets its place in memory."""
         self.undo = undo
         self.parts = parts
 
 
-Saved = tuple[Undo, Iterable[Value]]
+Part: TypeAlias = "Value | dict[str, Value]"
+"""A value, or the variables or attributes of one."""
+
+Saved = tuple[Undo, Iterable[Part]]
 
 
 def _nothing() -> None:
@@ -221,7 +225,7 @@ def _context(value: ContextV) -> Saved:
 
 
 def _function(value: FunctionV) -> Saved:
-    parts: list[Value] = [*value.defaults.values(), value.owner]
+    parts: list[Part] = [*value.defaults.values(), value.owner]
     if value.attributes:
         parts.append(value.attributes)
     scope = value.scope
@@ -243,7 +247,7 @@ def _unknown(value: Sym) -> Saved:
                 now.clear()
                 now.update(then)
 
-    parts = [value.tensor, value.owner, value.asked, value.trains, *(value.parameters or ())]
+    parts: list[Part] = [value.tensor, value.owner, value.asked, value.trains, *(value.parameters or ())]
     return undo, [*parts, *attributes.values(), *items.values()]
 
 

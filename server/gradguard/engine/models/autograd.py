@@ -13,7 +13,17 @@ from gradguard.engine.domain.conditions import known_truth
 from gradguard.engine.domain.events import FunctionMutation
 from gradguard.engine.domain.modes import Modes
 from gradguard.engine.domain.tensors import Saved, Tensor
-from gradguard.engine.domain.values import ClassV, Frame, Instance, Sym, TorchName, TupleV, Value, tensors_in
+from gradguard.engine.domain.values import (
+    ClassV,
+    Frame,
+    FunctionV,
+    Instance,
+    Sym,
+    TorchName,
+    TupleV,
+    Value,
+    tensors_in,
+)
 from gradguard.engine.models import tensor_methods as tensors
 from gradguard.engine.models.registry import Registry
 from gradguard.engine.observe import graphs
@@ -222,7 +232,7 @@ def check_backward(run: Run, cls: ClassV, frame: Frame) -> None:
     """Interpret a Function's `backward` once, to see what it writes."""
 
     method = classes.class_lookup(cls, "backward")
-    if method is None:
+    if not isinstance(method, FunctionV) or isinstance(method.node, ast.Lambda):
         return
     context = next((ctx for one, ctx in run.marks.functions if one is cls), None)
     if context is None:

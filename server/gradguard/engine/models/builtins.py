@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterator
+from typing import cast
 
 from gradguard.engine.domain import classes, spelling
 from gradguard.engine.domain.arguments import Call
@@ -12,6 +13,7 @@ from gradguard.engine.domain.conditions import key_of, known_truth
 from gradguard.engine.domain.keys import Key
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
+    MISSING,
     ClassV,
     DictV,
     External,
@@ -55,12 +57,10 @@ def range_(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         tensor = held(value)
         if isinstance(tensor, Tensor):
             reads.host_read(run, frame, node, "index", tensor, implicit=True)
-    if (
-        all(isinstance(a, int) for a in call.args)
-        and call.args
-        and not (len(call.args) == 3 and call.args[2] == 0)
-    ):
-        numbers = range(*call.args[:3])
+    bounds_given = [a for a in call.args[:3] if isinstance(a, int)]
+    known = bounds_given and all(isinstance(a, int) for a in call.args)
+    if known and not (len(call.args) == 3 and bounds_given[2] == 0):
+        numbers = range(*bounds_given)
         # `len` takes none that has more items than a machine can have.
         length = len(numbers[: sys.maxsize])
         return IteratorV(_counted(run, numbers), exact=length <= MAX_RANGE, length=length)
@@ -177,9 +177,10 @@ def in_order(run: Run, frame: Frame, items: list[Value], call: Call, node: ast.A
     numbers = all(isinstance(one, (int, float)) for one in keys)
     if not numbers and not all(isinstance(one, str) for one in keys):
         return items
+    comparable = cast("list[str]", keys)
     order = sorted(
         range(len(items)),
-        key=lambda index: keys[index],
+        key=comparable.__getitem__,
         reverse=known_truth(call.kwargs.get("reverse", False)) is True,
     )
     return [items[index] for index in order]
@@ -250,7 +251,7 @@ def _len(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         return Sym(("shape", value.number, 0), "int")
     if isinstance(value, Instance):
         own = call_special(run, frame, value, "__len__", [], node)
-        if own is not NotImplemented:
+        if own is not MISSING:
             return own
         if "__children__" in value.attributes:
             return run.models.method(run, frame, value, "__len__", call, node)
@@ -292,8 +293,9 @@ def _extreme(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         if exact and None not in known:
             return any(known) if name == "any" else all(known)
         return Sym(Key(name, *map(key_of, items)), "bool")
-    if exact and items and all(isinstance(item, (int, float)) for item in items):
-        return max(items) if name == "max" else min(items)
+    numbers = [item for item in items if isinstance(item, (int, float))]
+    if exact and items and len(numbers) == len(items):
+        return max(numbers) if name == "max" else min(numbers)
     return Sym(Key(name, *map(key_of, items)), "number")
 
 
@@ -336,7 +338,7 @@ def _number(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return run.fresh("number")
 
 
-_CONVERT: dict[str, Callable[[Value], Value]] = {
+_CONVERT: dict[str, Callable[..., Value]] = {
     "float": float,
     "int": int,
     "bool": bool,

@@ -254,7 +254,7 @@ def _converted(run: Run, frame: Frame, source: Tensor, call: Call, node: ast.AST
         made.requires_grad = known_truth(flag)
         return made
     wanted = {"dtype": call.get(1, "dtype"), "device": call.get(2, "device"), "copy": call.kwargs.get("copy")}
-    given = {key: value for key, value in wanted.items() if value is not None}
+    given: dict[str, Value] = {key: value for key, value in wanted.items() if value is not None}
     moved = Call([source], given, call.place, [call.expr(0, "data")], {}, "to", call.open_args)
     result = torchcalls.call_op(run, frame, "Tensor.to", moved, node)
     return torchcalls.unknown_op(run, call, call.name, view=True) if result is MISSING else result

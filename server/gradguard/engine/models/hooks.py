@@ -9,7 +9,16 @@ from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.events import HookWrite
 from gradguard.engine.domain.modes import Modes
 from gradguard.engine.domain.tensors import Tensor
-from gradguard.engine.domain.values import Frame, FunctionV, Instance, Method, NativeV, TupleV, Value
+from gradguard.engine.domain.values import (
+    Frame,
+    FunctionV,
+    Instance,
+    Method,
+    NativeV,
+    TorchName,
+    TupleV,
+    Value,
+)
 from gradguard.engine.models.registry import Registry
 from gradguard.engine.observe.lending import names_in
 from gradguard.engine.python.calls import call_value
@@ -56,19 +65,12 @@ def _register(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AS
     def remove(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         if entry in module.hooks:
             module.hooks.remove(entry)
+        return None
 
-    handle = Instance(_HANDLE, made=call.place)
+    handle = Instance(TorchName("torch.utils.hooks.RemovableHandle"), made=call.place)
     handle.attributes["remove"] = NativeV(remove, "remove")
     return handle
 
-
-class _Handle:
-    """Class of the handle a registration returns."""
-
-    path = "torch.utils.hooks.RemovableHandle"
-
-
-_HANDLE = _Handle()
 
 for _name in (
     "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "register_full_backward_pre_hook",

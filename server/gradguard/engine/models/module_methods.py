@@ -86,7 +86,7 @@ def _buffers(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST
     ]
     if call.name.startswith("named"):
         return ListV([TupleV((tensor.bound_name, tensor)) for tensor in found])
-    return ListV(found)
+    return ListV([*found])
 
 
 def _train(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:

@@ -323,7 +323,7 @@ def _functional_call(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value
     )
     if not isinstance(module, Instance):
         return run.fresh()
-    passed = list(args.items) if isinstance(args, TupleV) else [] if args is None else [args]
+    passed: list[Value] = [*args.items] if isinstance(args, TupleV) else [] if args is None else [args]
     dicts = (
         [given]
         if isinstance(given, DictV)

@@ -82,18 +82,12 @@ def fill(run: Run, frame: Frame, made: Instance, call: Call, node: ast.AST) -> N
             ),
         )
     made.attributes["param_groups"] = ListV(groups)
-    made.attributes["state"] = DictV(open=True, factory=_State())
+    made.attributes["state"] = DictV(open=True, factory=TorchName("torch.optim.state"))
     made.attributes["defaults"] = DictV(open=True)
     made.attributes["__fused__"] = (
         known_truth(call.kwargs.get("fused")) if call.kwargs.get("fused") is not None else False
     )
     run.optimizers.append(made)
-
-
-class _State:
-    """Factory of an optimizer's per-parameter state."""
-
-    path = "torch.optim.state"
 
 
 def _defaults(call: Call) -> dict[object, tuple[Value, Value]]:

@@ -291,7 +291,8 @@ def value_method(run: Run, frame: Frame, receiver: Value, name: str, call: Call,
         return contexts.by_hand(run, frame, receiver, name, node)
     if isinstance(receiver, IteratorV) and name == "send" and isinstance(receiver.source, Generator):
         try:
-            return receiver.source.send(call.get(0, "value"))
+            sent: Value = receiver.source.send(call.get(0, "value"))
+            return sent
         except (StopIteration, TypeError):
             # It ended, or was sent something before its first `yield`.
             return run.fresh()
@@ -317,8 +318,11 @@ def _string(run: Run, frame: Frame, receiver: str, name: str, call: Call, node: 
     if name in ("lower", "upper", "strip") and not call.args:
         return bounds.computed(run, getattr(str, name), receiver, kind="str")
     if name == "split" and all(isinstance(a, str) for a in call.args):
-        parts = bounds.computed(run, str.split, receiver, *call.args)
-        return ListV(parts) if isinstance(parts, list) else parts
+        separator = call.get(0, "sep")
+        if separator == "" or len(call.args) > 1:
+            return run.fresh()
+        parts: list[Value] = [*receiver.split(separator if isinstance(separator, str) else None)]
+        return ListV(parts)
     return run.fresh("str")
 
 

@@ -317,9 +317,10 @@ def _namedtuple(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     if isinstance(fields, str):
         names = fields.replace(",", " ").split()
     elif isinstance(fields, (ListV, TupleV)):
-        names = [
-            f if isinstance(f, str) else f.items[0] for f in fields.items if isinstance(f, (str, TupleV))
-        ]
+        for one in fields.items:
+            spelled = one.items[0] if isinstance(one, TupleV) and one.items else one
+            if isinstance(spelled, str):
+                names.append(spelled)
 
     return ClassV(
         str(call.get(0, "typename")),

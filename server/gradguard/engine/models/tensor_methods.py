@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import cast
 
 from gradguard.engine.autograd import layout, machine
 from gradguard.engine.autograd.backward import backward, check_root
@@ -34,7 +35,7 @@ Handler = Callable[[Run, Frame, Tensor, Call, ast.AST], Value]
 def attribute(run: Run, frame: Frame, owner: Tensor, name: str, node: ast.AST) -> Value:
     """`tensor.name`."""
     if owner.attributes is not None and name in owner.attributes:
-        return owner.attributes[name]
+        return cast("Value", owner.attributes[name])
     if name == "data":
         made = machine.share(run, owner, run.place(frame, node), "data_attr", counter=False)
         made.cuts = graphs.cut_off(run, (owner,), run.place(frame, node), "data", spelling.source_text(node))
@@ -85,9 +86,9 @@ def attribute(run: Run, frame: Frame, owner: Tensor, name: str, node: ast.AST) -
     if name in ("T", "mT", "H", "mH", "real", "imag"):
         call = Call([owner], {}, run.place(frame, node), [getattr(node, "value", None)], {})
         for spelled in (f"Tensor.{name}", {"T": "Tensor.t", "mT": "Tensor.adjoint"}.get(name, "")):
-            made = torchcalls.call_op(run, frame, spelled, call, node)
-            if made is not MISSING:
-                return made
+            result = torchcalls.call_op(run, frame, spelled, call, node)
+            if result is not MISSING:
+                return result
         view = machine.make_view(run, owner, name, run.place(frame, node))
         layout.view(f"Tensor.{name}", view, {}, owner)
         return view
@@ -110,7 +111,7 @@ def _grad(run: Run, frame: Frame, owner: Tensor, node: ast.AST) -> Value:
         made.source, made.grad_owner = "grad", owner
         made.sure = False
         owner.grad = made
-    return owner.grad
+    return cast("Value", owner.grad)
 
 
 def _shape(run: Run, owner: Tensor) -> Value:
@@ -464,8 +465,8 @@ def _to(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Val
 
 def _target_device(run: Run, values: dict[str, Value], owner: Tensor) -> str | None:
     device = values.get("device")
-    if isinstance(values.get("other"), Tensor):
-        other: Tensor = values["other"]
+    other = values.get("other")
+    if isinstance(other, Tensor):
         return other.device
     if device is None:
         return owner.device

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
 
 from gradguard.engine.domain.classes import guards, kind_of
 from gradguard.engine.domain.sharing import ELSEWHERE, NOBODY, Sharing
@@ -199,7 +200,7 @@ def sharing(run: Run, target: Tensor, operands: Iterable[Tensor]) -> Sharing:
             reasons.add("unknown")
         elif isinstance(value, ArrayV):
             slots.add(step.spelled())
-        elif not _apart(value, target):
+        elif isinstance(value, Tensor) and not _apart(value, target):
             slots.add(step.spelled())
             held[value.number] = value
         if len(slots) > MAX_PLACES:
@@ -381,9 +382,8 @@ def _leads_elsewhere(tensor: Tensor, memory: Memory) -> bool:
 
 
 def _inert(value: Value) -> bool:
-    kind = type(value)
-    return kind in _PLAIN or (
-        kind is FunctionV and value.scope is None and not value.defaults and not value.attributes
+    return type(value) in _PLAIN or (
+        type(value) is FunctionV and value.scope is None and not value.defaults and not value.attributes
     )
 
 
@@ -451,9 +451,9 @@ def _parts(value: Value) -> Iterator[tuple[object, str, Value]]:
             if isinstance(key, (Tensor, TupleV)):
                 yield "", "^", key
     elif isinstance(value, Tensor):
-        for name, one in (value.attributes or {}).items():
-            yield name, ".", one
-        yield "grad", ".", value.grad
+        for name, held in (value.attributes or {}).items():
+            yield name, ".", cast("Value", held)
+        yield "grad", ".", cast("Value", value.grad)
     elif isinstance(value, Sym):
         for name, one in (*value.attributes.items(), *value.items.items()):
             yield name, ".", one

@@ -168,7 +168,7 @@ class _OwnNames(MutableMapping[object, tuple[Value, Value]]):
         self.attributes = attributes
 
     def __getitem__(self, key: object) -> tuple[Value, Value]:
-        return key, self.attributes[str(key)]
+        return str(key), self.attributes[str(key)]
 
     def __setitem__(self, key: object, item: tuple[Value, Value]) -> None:
         self.attributes[str(key)] = item[1]
@@ -263,7 +263,7 @@ def put(
         owner.attributes[name] = value
     elif isinstance(owner, ModuleV):
         imports.loaded(run, owner.namespace)[name] = value
-    elif isinstance(owner, FunctionV) or isinstance(owner, Sym):
+    elif isinstance(owner, (FunctionV, Sym)):
         owner.attributes[name] = value
     else:
         lend(run, (value,))

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from gradguard.engine.domain import classes
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.modes import Modes
-from gradguard.engine.domain.signals import Return
+from gradguard.engine.domain.signals import Return, Signal, Steps
 from gradguard.engine.domain.tensors import Place, Tensor
 from gradguard.engine.domain.values import (
     BuiltinMethod,
@@ -194,13 +194,14 @@ def _modes(run: Run, function: FunctionV) -> Modes:
     return modes
 
 
-def _drive(steps: Generator[Value, None, Value]) -> Value:
+def _drive(steps: Steps) -> Signal:
     """Run a block to its end; values yielded on the way belong to nobody."""
     while True:
         try:
             next(steps)
         except StopIteration as stop:
-            return stop.value
+            signal: Signal = stop.value
+            return signal
 
 
 def _generate(run: Run, inner: Frame, function: FunctionV) -> Generator[Value, Value, None]:

@@ -18,6 +18,7 @@ from gradguard.engine.domain.values import (
     DictV,
     Frame,
     ListV,
+    SliceV,
     Sym,
     TupleV,
     Value,
@@ -94,7 +95,7 @@ def _slice(run: Run, frame: Frame, node: ast.Slice) -> Value:
         if isinstance(value, Tensor):
             reads.host_read(run, frame, part or node, "index", value, implicit=True)
         parts.append(value)
-    return subscripts.SliceV(*parts)
+    return SliceV(*parts)
 
 
 def _binop(run: Run, frame: Frame, node: ast.BinOp) -> Value:
@@ -157,11 +158,11 @@ def _ifexp(run: Run, frame: Frame, node: ast.IfExp) -> Value:
         if attributes.is_device_text(taken) and attributes.is_device_text(other):
             kind = "device"
         return Sym(Key("if", test.key, key_of(taken), key_of(other)), kind)
-    taken = node.body if truth(run, frame, test, node.test) else node.orelse
+    arm = node.body if truth(run, frame, test, node.test) else node.orelse
     if known_truth(test) is not None and not periodic(node.test):
-        return evaluate(run, frame, taken)
+        return evaluate(run, frame, arm)
     with guarded(run, frame, node, node.test, test):
-        return evaluate(run, frame, taken)
+        return evaluate(run, frame, arm)
 
 
 @contextmanager
@@ -327,7 +328,10 @@ def _joined(run: Run, frame: Frame, node: ast.JoinedStr) -> Value:
         if parts:
             length += len(parts[-1])
             parts = parts if length <= bounds.MAX_TEXT else None
-    return bounds.computed(run, "".join, parts) if parts is not None else run.fresh("str")
+    if parts is None:
+        return run.fresh("str")
+    run.work(length // bounds.CHARACTERS_A_UNIT)
+    return "".join(parts)
 
 
 def _starred(run: Run, frame: Frame, node: ast.Starred) -> Value:

@@ -13,10 +13,10 @@ import ast
 import builtins
 import re
 from collections.abc import Callable
-from typing import Any
 
 from gradguard.engine.domain.modes import Modes
 from gradguard.engine.domain.values import (
+    MISSING,
     External,
     Frame,
     ImportV,
@@ -40,8 +40,6 @@ _MAY_CALL_TORCH = ("\ntorch.", "\nset_grad_enabled(", "\ninference_mode(")
 _TAKES_ALL = re.compile(r"^\s*from .* import \*", re.MULTILINE)
 
 _WORDS = re.compile(r"\w+")
-
-_MISSING: Any = object()
 
 _BUILTINS = frozenset(dir(builtins))
 
@@ -114,13 +112,13 @@ def known(run: Run, variables: dict[str, Value], name: str) -> Value:
 def starred(run: Run, namespace: Namespace, name: str) -> Value:
     """What `from module import *` gave this name; a builtin where it gave nothing."""
     found = _starred(run, namespace, name, set())
-    return External("builtins." + name) if found is _MISSING else found
+    return External("builtins." + name) if found is MISSING else found
 
 
 def member(run: Run, namespace: Namespace, name: str) -> Value:
     """`module.name`: a global of a module, or a module inside a package."""
     found = _member(run, namespace, name, set())
-    if found is not _MISSING:
+    if found is not MISSING:
         return found
     # A package's own file finds what lies beside it as `.name`.
     inner = _namespace(run, name, 1, namespace) if namespace.path.endswith("__init__.py") else None
@@ -182,7 +180,7 @@ def _imported(run: Run, wanted: ImportV) -> Value:
         found = _member(run, wanted.home, wanted.name, set())
     finally:
         wanted.busy = False
-    if found is not _MISSING:
+    if found is not MISSING:
         return found
     full = f"{wanted.module}.{wanted.name}" if wanted.module else wanted.name
     inner = _namespace(run, full, wanted.level, wanted.asking)
@@ -191,25 +189,25 @@ def _imported(run: Run, wanted: ImportV) -> Value:
 
 def _member(run: Run, namespace: Namespace, name: str, asked: set[int]) -> Value:
     variables = loaded(run, namespace)
-    found = variables.get(name, _MISSING)
+    found = variables.get(name, MISSING)
     if type(found) is ImportV and found.busy:
         # `from . import part` in a package's own file: the name is what is being looked for.
-        return _MISSING
-    return _starred(run, namespace, name, asked) if found is _MISSING else known(run, variables, name)
+        return MISSING
+    return _starred(run, namespace, name, asked) if found is MISSING else known(run, variables, name)
 
 
 def _starred(run: Run, namespace: Namespace, name: str, asked: set[int]) -> Value:
     if id(namespace) in asked or name.startswith("_") or name in namespace.absent or len(asked) > MAX_STARS:
-        return _MISSING
+        return MISSING
     asked.add(id(namespace))
     for star in reversed(namespace.stars):
         if _may_have(run, star, name):
             found = _member(run, star, name, asked)
-            if found is not _MISSING:
+            if found is not MISSING:
                 namespace.variables[name] = found
                 return found
     namespace.absent.add(name)
-    return _MISSING
+    return MISSING
 
 
 def _may_have(run: Run, namespace: Namespace, name: str) -> bool:

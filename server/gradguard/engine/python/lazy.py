@@ -19,9 +19,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from gradguard.engine.domain.values import (
+    MISSING,
     ClassV,
     External,
     FunctionV,
@@ -33,8 +33,6 @@ from gradguard.engine.domain.values import (
     TorchName,
     Value,
 )
-
-_MISSING: Any = object()
 
 UNCHANGING = (FunctionV, ClassV, External, TorchName, ModuleV, ImportV)
 
@@ -220,10 +218,10 @@ def waits(namespace: Namespace, index: int, statement: ast.stmt, waiting: Waitin
     variables = namespace.variables
     groups: dict[int, LazyV] = {}
     for name in waiting.names:
-        value = dict.get(variables, name, _MISSING)
+        value = dict.get(variables, name, MISSING)
         if type(value) is LazyV:
             groups[id(value)] = value
-        elif value is not _MISSING:
+        elif value is not MISSING:
             return False
     for name in waiting.changes:
         value = dict.get(variables, name)
@@ -245,5 +243,5 @@ def waits(namespace: Namespace, index: int, statement: ast.stmt, waiting: Waitin
 
 def given(variables: Globals, waiting: LazyV) -> dict[str, Value]:
     """The values that its statements gave, having run."""
-    values = {name: dict.get(variables, name, _MISSING) for name in waiting.names}
-    return {name: value for name, value in values.items() if value is not _MISSING and value is not waiting}
+    values = {name: dict.get(variables, name, MISSING) for name in waiting.names}
+    return {name: value for name, value in values.items() if value is not MISSING and value is not waiting}

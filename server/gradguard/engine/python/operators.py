@@ -49,7 +49,7 @@ _PYTHON: dict[type[ast.operator], Callable[..., Value]] = {
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
     ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
 }  # fmt: skip
-_PYTHON_UNARY: dict[type[ast.unaryop], Callable[[Value], Value]] = {
+_PYTHON_UNARY: dict[type[ast.unaryop], Callable[..., Value]] = {
     ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert,
 }  # fmt: skip
 _PYTHON_COMPARE: dict[type[ast.cmpop], Callable[..., bool]] = {
@@ -87,7 +87,7 @@ def binary(
         return DictV(table, open=bounds.cut_table(run, table) or left.open or right.open)
     if isinstance(left, Instance) or isinstance(right, Instance):
         made = _instance_operator(run, frame, op, left, right, node)
-        if made is not NotImplemented:
+        if made is not MISSING:
             return made
     if isinstance(left, ArrayV) or isinstance(right, ArrayV):
         return ArrayV(cuts=graphs.cuts_in(run, left) | graphs.cuts_in(run, right))
@@ -191,9 +191,7 @@ def _instance_operator(
 ) -> Value:
     name = _DUNDER.get(op)
     made = call_special(run, frame, left, f"__{name}__", [right], node)
-    return (
-        made if made is not NotImplemented else call_special(run, frame, right, f"__r{name}__", [left], node)
-    )
+    return made if made is not MISSING else call_special(run, frame, right, f"__r{name}__", [left], node)
 
 
 def _tensor_binary(
@@ -283,9 +281,9 @@ def compare(
     if op in (ast.In, ast.NotIn):
         return _contains(run, frame, op, left, right, node)
     if isinstance(left, Instance) or isinstance(right, Instance):
-        made = _instance_compare(run, frame, op, left, right, node)
-        if made is not NotImplemented:
-            return made
+        own = _instance_compare(run, frame, op, left, right, node)
+        if own is not MISSING:
+            return own
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         if not isinstance(left, Tensor):
             left, right = right, left
@@ -324,12 +322,12 @@ def _instance_compare(
     """A comparison that one side's own class defines, or of members of enumerations."""
     name = _COMPARE[op]
     made = call_special(run, frame, left, f"__{name}__", [right], node)
-    if made is NotImplemented:
+    if made is MISSING:
         made = call_special(run, frame, right, f"__{_MIRRORED.get(name, name)}__", [left], node)
-    if made is NotImplemented and op is ast.NotEq:
+    if made is MISSING and op is ast.NotEq:
         made = call_special(run, frame, left, "__eq__", [right], node)
         made = not made if isinstance(made, bool) else made
-    if made is NotImplemented and op in (ast.Eq, ast.NotEq) and is_member(left) and is_member(right):
+    if made is MISSING and op in (ast.Eq, ast.NotEq) and is_member(left) and is_member(right):
         return (left is right) is (op is ast.Eq)
     return made
 
@@ -353,9 +351,9 @@ def _index_compare(op: type[ast.cmpop], left: Value, right: Value) -> bool | Non
 
 
 def _identical(left: Value, right: Value) -> bool | None:
-    if isinstance(left, Sym) or isinstance(right, Sym):
-        other = right if isinstance(left, Sym) else left
-        sym = left if isinstance(left, Sym) else right
+    sym = left if isinstance(left, Sym) else right
+    if isinstance(sym, Sym):
+        other = right if sym is left else left
         if other is None and (sym.tensor is not None or sym.kind not in ("any", "str", "device", "dtype")):
             return False
         if isinstance(left, Sym) and isinstance(right, Sym) and left.key == right.key:
@@ -364,8 +362,13 @@ def _identical(left: Value, right: Value) -> bool | None:
     if (left is None and _assumed(right)) or (right is None and _assumed(left)):
         return None
     if _is_plain(left) or _is_plain(right):
-        return _is_plain(left) and _is_plain(right) and type(left) is type(right) and left == right
-    return left is right or (isinstance(left, (External, TorchName)) and left == right)
+        return _is_plain(left) and _is_plain(right) and _equal(left, right)
+    return left is right or (isinstance(left, (External, TorchName)) and _equal(left, right))
+
+
+def _equal(left: object, right: object) -> bool:
+    """Whether two constants or names are of one kind and equal."""
+    return type(left) is type(right) and left == right
 
 
 def _assumed(value: Value) -> bool:
@@ -382,7 +385,7 @@ def _contains(
 ) -> Value:
     known: bool | None = None
     own = call_special(run, frame, right, "__contains__", [left], node)
-    if own is not NotImplemented:
+    if own is not MISSING:
         known = known_truth(own)
     elif isinstance(left, Tensor):
         reads.host_read(run, frame, node, "bool", left, implicit=True)
@@ -426,7 +429,7 @@ def augmented(
                 return left, True
         return torchcalls.unknown_op(run, call, name), False
     own = call_special(run, frame, left, f"__i{_DUNDER[op]}__", [right], node)
-    if own is not NotImplemented:
+    if own is not MISSING:
         return own, False
     if isinstance(left, ListV) and op is ast.Add:
         if isinstance(right, (ListV, TupleV)):
@@ -448,6 +451,6 @@ def augmented(
             torchcalls.array_write(run, frame, left, node, SYMBOLS[op])
         return left, True
     own = call_special(run, frame, left, f"__i{_DUNDER[op]}__", [right], node)
-    if own is not NotImplemented:
+    if own is not MISSING:
         return own, own is left
     return binary(run, frame, op, left, right, node, (node.target, node.value)), False

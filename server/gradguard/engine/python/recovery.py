@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import cast
 
 from gradguard.engine.domain.values import ClassV, Frame, FunctionV, LazyV, Value
 from gradguard.engine.python import lazy
@@ -33,8 +34,9 @@ def _forget(run: Run, frame: Frame, node: ast.stmt) -> None:
             frame.variables[name] = run.fresh(text=name)
     stay = (*lazy.UNCHANGING, LazyV, bool, int, float, str, type(None))
     for name in sorted(lazy.named(node) - bound):
-        for variables in (frame.variables, frame.namespace.variables):
-            if not isinstance(dict.get(variables, name), stay):
+        for scope in (frame.variables, frame.namespace.variables):
+            variables: dict[str, Value] = scope
+            if not isinstance(dict.get(cast("dict[str, object]", variables), name), stay):
                 variables[name] = run.fresh(text=name)
 
 

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 
 from gradguard.engine.domain import classes
 from gradguard.engine.domain.arguments import Call
-from gradguard.engine.domain.values import Frame, Instance, Value
+from gradguard.engine.domain.values import MISSING, Frame, Instance, Value
 from gradguard.engine.state.run import Run
 
 
 def call_special(
     run: Run, frame: Frame, receiver: Value, name: str, args: Sequence[Value], node: ast.AST
 ) -> Value:
-    """`type(receiver).name(receiver, *args)`; NotImplemented where its class has no such method."""
+    """`type(receiver).name(receiver, *args)`; MISSING where its class has no such method."""
     if not isinstance(receiver, Instance):
-        return NotImplemented
+        return MISSING
     method = classes.class_lookup(receiver.cls, name)
     if method is None:
-        return NotImplemented
+        return MISSING
 
     call = Call(list(args), {}, run.place(frame, node), [None] * len(args), {})
     return run.python.call(run, frame, classes.bind(receiver, method), call, node)

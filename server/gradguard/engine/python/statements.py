@@ -85,6 +85,7 @@ def _yield(run: Run, frame: Frame, node: ast.Yield | ast.YieldFrom, target: ast.
         sent = yield evaluate(run, frame, node.value) if node.value is not None else None
     if target is not None:
         unpack_into(run, frame, target, sent if sent is not None else run.fresh())
+    return None
 
 
 def _assign(run: Run, frame: Frame, node: ast.Assign) -> Steps | None:
@@ -366,7 +367,7 @@ def _try(run: Run, frame: Frame, node: ast.Try) -> Steps:
     return final if final is not None else signal
 
 
-def _behind(run: Run, frame: Frame, body: list[ast.stmt], signal: Value) -> Steps:
+def _behind(run: Run, frame: Frame, body: list[ast.stmt], signal: Signal) -> Steps:
     """A block that runs while a value waits to be returned or raised."""
     if not body:
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from itertools import islice
 
 from gradguard.engine.autograd import layout, machine
@@ -16,11 +15,13 @@ from gradguard.engine.domain.keys import Key, root
 from gradguard.engine.domain.strides import Shape
 from gradguard.engine.domain.tensors import Place, Tensor, Tri, both
 from gradguard.engine.domain.values import (
+    MISSING,
     ArrayV,
     DictV,
     Frame,
     Instance,
     ListV,
+    SliceV,
     Sym,
     TupleV,
     Value,
@@ -34,15 +35,6 @@ from gradguard.engine.python.special import call_special
 from gradguard.engine.state import bounds
 from gradguard.engine.state.coerce import are_sizes, as_tensor
 from gradguard.engine.state.run import Run
-
-
-@dataclass(slots=True, eq=False)
-class SliceV:
-    """`a[lower:upper:step]`."""
-
-    lower: Value = None
-    upper: Value = None
-    step: Value = None
 
 
 def dict_set(target: DictV, key: Value, value: Value) -> None:
@@ -155,7 +147,7 @@ def _from_factory(run: Run, frame: Frame, owner: DictV, node: ast.AST) -> Value:
 
 def _instance_get(run: Run, frame: Frame, owner: Instance, index: Value, node: ast.Subscript) -> Value:
     own = call_special(run, frame, owner, "__getitem__", [index], node)
-    if own is not NotImplemented:
+    if own is not MISSING:
         return own
     children = owner.attributes.get("__children__")
     if isinstance(children, ListV):
@@ -349,7 +341,7 @@ def put(run: Run, frame: Frame, owner: Value, index: Value, value: Value, node: 
         else:
             counting.grown(run, owner)
     elif isinstance(owner, Instance):
-        if call_special(run, frame, owner, "__setitem__", [index, value], node) is not NotImplemented:
+        if call_special(run, frame, owner, "__setitem__", [index, value], node) is not MISSING:
             return
         children = owner.attributes.get("__children__")
         if (
@@ -381,7 +373,7 @@ def _slice_put(run: Run, frame: Frame, owner: ListV, index: SliceV, value: Value
     items = list(islice(source.source, bounds.MAX_ITEMS + 1))
     is_open = bounds.cut(run, items) or not source.exact
     if all(part is None or isinstance(part, int) for part in parts) and index.step in (None, 1):
-        owner.items[slice(index.lower, index.upper)] = items
+        owner.items[slice(*parts[:2])] = items
         owner.open = owner.open or is_open
     else:
         owner.items.extend(items)
@@ -512,7 +504,7 @@ def _itself(value: Tensor, owner: Tensor, part: Tensor) -> bool:
 def delete(run: Run, frame: Frame, owner: Value, index: Value, node: ast.AST) -> None:
     """`del owner[index]`."""
     if isinstance(owner, Instance):
-        if call_special(run, frame, owner, "__delitem__", [index], node) is not NotImplemented:
+        if call_special(run, frame, owner, "__delitem__", [index], node) is not MISSING:
             return
         owner = owner.attributes.get("__children__")
     if isinstance(owner, DictV):

@@ -21,7 +21,7 @@ def _asks_none(value: Value) -> None:
     if isinstance(value, Sym) and value.tensor is None:
         value.graphless = True
         return
-    tensor: Tensor | None = value.tensor if isinstance(value, Sym) else value
+    tensor = value.tensor if isinstance(value, Sym) else value if isinstance(value, Tensor) else None
     while tensor is not None:
         tensor.requires_grad = tensor.requires_grad is True
         tensor = tensor.base

@@ -34,10 +34,9 @@ NESTED = "read in part: a value is nested more deeply than is followed"
 
 def constant(run: Run, value: Value) -> Value:
     """A number or text as it stands in the program."""
-    kind = type(value)
-    if kind is str or kind is bytes:
-        return value if len(value) <= MAX_TEXT else run.fresh("str" if kind is str else "any")
-    if kind is int:
+    if type(value) is str or type(value) is bytes:
+        return value if len(value) <= MAX_TEXT else run.fresh("str" if type(value) is str else "any")
+    if type(value) is int:
         return value if value.bit_length() <= MAX_BITS else run.fresh("int")
     return value
 
@@ -62,9 +61,10 @@ def _kind(given: tuple[Value, ...]) -> str:
     """Of what kind a number or text is that grows too large."""
     if any(isinstance(value, str) for value in given):
         return "str"
-    if not all(isinstance(value, int) for value in given):
+    second = given[1]
+    if not isinstance(second, int) or not isinstance(given[0], int):
         return "any"
-    return "int" if given[1] >= 0 else "number"
+    return "int" if second >= 0 else "number"
 
 
 def _grows(function: Callable[..., Value], given: tuple[Value, ...]) -> bool:

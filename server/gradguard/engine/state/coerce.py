@@ -18,10 +18,11 @@ def is_number(value: Value) -> bool:
 
 
 @lru_cache(maxsize=2048)
-def constant(text: str) -> object:
+def constant(text: str) -> Value:
     """Value of a Python literal; the text itself where it is none (`torch.float32`)."""
     try:
-        return ast.literal_eval(text)
+        value: Value = ast.literal_eval(text)
+        return value
     except (ValueError, SyntaxError):
         return text
 

@@ -16,6 +16,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from gradguard.engine.domain.keys import negated
+from gradguard.engine.domain.values import Value
 
 MAX_STEPS = 120_000
 """Evaluated tree nodes an entry may use over all of its paths."""
@@ -45,7 +46,7 @@ class PathEnd(Exception):
 class PyRaise(Exception):
     """The interpreted program raised `value`."""
 
-    def __init__(self, value: object, name: str = "") -> None:
+    def __init__(self, value: Value, name: str = "") -> None:
         super().__init__(name)
         self.value = value
         self.name = name
