@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Hashable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from types import EllipsisType
+from types import EllipsisType, NoneType
 from typing import Any, TypeAlias
 
 from gradguard.engine.domain.fault import Fault
@@ -334,6 +334,14 @@ class SliceV:
     lower: Value = None
     upper: Value = None
     step: Value = None
+
+    @property
+    def known(self) -> slice | None:
+        """As Python's own, where the program's numbers are known."""
+        lower, upper, step = self.lower, self.upper, self.step
+        if not isinstance(lower, (int, NoneType)) or not isinstance(upper, (int, NoneType)):
+            return None
+        return slice(lower, upper, step) if isinstance(step, (int, NoneType)) else None
 
 
 @dataclass(slots=True, eq=False)

@@ -86,9 +86,9 @@ def _sequence_get(run: Run, owner: ListV | TupleV, index: Value) -> Value:
             return items[index]
         return items[-1] if items and owner.open else run.fresh()
     if isinstance(index, SliceV):
-        parts = (index.lower, index.upper, index.step)
-        if all(part is None or isinstance(part, int) for part in parts) and index.step != 0:
-            chosen = items[slice(*parts)]
+        known = index.known
+        if known is not None and known.step != 0:
+            chosen = items[known]
             run.work(len(chosen) // bounds.ITEMS_A_UNIT)
             if isinstance(owner, TupleV):
                 return TupleV(tuple(chosen), open=owner.open)
@@ -281,18 +281,19 @@ def _indexed(sizes: Shape, steps: Shape, parts: tuple[Value, ...]) -> tuple[Shap
 def _begin(size: int, part: Value) -> int | None:
     """First index that an integer or a slice picks of so many."""
     if isinstance(part, SliceV):
-        return slice(part.lower, part.upper, part.step).indices(size)[0]
+        return part.known.indices(size)[0] if part.known is not None else None
     return part % size if isinstance(part, int) and not isinstance(part, bool) and size else None
 
 
 def _slice_size(size: int, part: SliceV) -> int | None:
-    bounds = (part.lower, part.upper, part.step)
+    known = part.known
     if (
-        any(not (b is None or (isinstance(b, int) and not isinstance(b, bool))) for b in bounds)
-        or part.step == 0
+        known is None
+        or known.step == 0
+        or any(isinstance(one, bool) for one in (part.lower, part.upper, part.step))
     ):
         return None
-    return len(range(*slice(*bounds).indices(size)))
+    return len(range(*known.indices(size)))
 
 
 def _leading(parts: tuple[Value, ...]) -> bool:
@@ -368,12 +369,12 @@ def _beyond(owner: ListV, index: Value) -> bool:
 
 def _slice_put(run: Run, frame: Frame, owner: ListV, index: SliceV, value: Value, node: ast.AST) -> None:
 
-    parts = (index.lower, index.upper, index.step)
     source = iterate(run, frame, value, node)
     items = list(islice(source.source, bounds.MAX_ITEMS + 1))
     is_open = bounds.cut(run, items) or not source.exact
-    if all(part is None or isinstance(part, int) for part in parts) and index.step in (None, 1):
-        owner.items[slice(*parts[:2])] = items
+    known = index.known
+    if known is not None and known.step in (None, 1):
+        owner.items[known.start : known.stop] = items
         owner.open = owner.open or is_open
     else:
         owner.items.extend(items)
@@ -513,6 +514,6 @@ def delete(run: Run, frame: Frame, owner: Value, index: Value, node: ast.AST) ->
         if isinstance(index, int) and -len(owner.items) <= index < len(owner.items):
             del owner.items[index]
         elif isinstance(index, SliceV):
-            parts = (index.lower, index.upper, index.step)
-            if all(part is None or isinstance(part, int) for part in parts) and index.step != 0:
-                del owner.items[slice(*parts)]
+            known = index.known
+            if known is not None and known.step != 0:
+                del owner.items[known]
