@@ -163,8 +163,9 @@ def apply(
 def _apart(form: Form, bound: Bound) -> bool:
     """Whether autograd is not asked at all, as every tensor given is an inference tensor.
 
-    A number in the place of a tensor becomes a tensor that is none. What an op is made of may make others, so that it
-    is not known what is recorded then; nothing is that keeps one of the given.
+    Torch wraps a number that is passed for a tensor, and the wrapped number is not an inference tensor. A function made
+    of several ops may make such tensors inside, so what it records is unknown; yet nothing is recorded that would save
+    one of the arguments.
     """
     if bound.module is not None or any(
         parameter.kind is Kind.TENSOR and is_number(bound.values.get(parameter.name))

@@ -30,7 +30,7 @@ def bind(receiver: Value, found: Value) -> Value:
 
 
 def class_lookup(cls: Value, name: str) -> Value:
-    """Attribute of a workspace class or its workspace bases; None when torch or nobody defines it."""
+    """Attribute of a workspace class or of its workspace bases; None if none of them defines it."""
     if not isinstance(cls, ClassV):
         return None
     for owner in linear(cls):
@@ -60,12 +60,12 @@ def _merged(cls: ClassV) -> tuple[Value, ...]:
             seen.add(mark)
             kept.append(one)
     kept.reverse()
-    # What is beyond may define anything, as a base that is not known.
+    # The classes that are cut off may define any attribute, like an unknown base.
     return tuple(kept) if len(kept) <= MAX_BASES else (*kept[:MAX_BASES], None)
 
 
 MAX_BASES = 128
-"""Classes among which an attribute is looked up."""
+"""The number of classes in a lookup order; further ones are cut off."""
 
 
 def is_subclass(cls: Value, path: str) -> bool:
@@ -80,7 +80,7 @@ def is_subclass(cls: Value, path: str) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _derives(one: str, path: str, torchs: bool) -> bool | None:
-    """Whether a library's class derives from another; None where that is for the other bases to say."""
+    """Whether a library's class derives from another; None if this base does not decide it."""
     home, _, last = path.rpartition(".")
     if one == path or (one.startswith(home) and one.endswith("." + last)):
         return True

@@ -1,4 +1,4 @@
-"""What is known of a condition, and the structural key by which it is remembered."""
+"""The truth of a condition where it is known, and the structural key under which its answer is remembered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradguard.engine.domain.values import ArrayV, DictV, External, ListV, Sym, 
 
 
 def asks(value: Value) -> bool:
-    """Whether a condition is the value of a tensor, which this path has chosen."""
+    """Whether a condition is the truth of a tensor's value, which the path has to decide."""
     return isinstance(value, Tensor) or (isinstance(value, Sym) and value.asked is not None)
 
 
@@ -27,7 +27,7 @@ def key_of(value: Value) -> Hashable:
 
 
 def known_truth(value: Value) -> bool | None:
-    """Truth without asking anybody; None when it depends."""
+    """The truth of a value without a branch decision; None if unknown."""
     if isinstance(value, External) and value.path in (
         "typing.TYPE_CHECKING",
         "typing_extensions.TYPE_CHECKING",

@@ -2,7 +2,7 @@
 
 The engine emits facts, rules add words. Each event keeps the whole path (save, write, backward), so that a
 finding can show why. `certain` is False where one needed fact was inferred or unknown; whether *every* path
-does it is decided when paths are merged (`explore`).
+does it is decided when paths are put together (`driver.merging`).
 """
 
 from __future__ import annotations

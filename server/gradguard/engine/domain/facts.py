@@ -1,7 +1,7 @@
 """What the tape knows of the tensors at each place, for hovers, hints and lenses.
 
-An analysis keeps what went wrong; for an editor it also notes what was so, at every name that was read and every
-statement that bound one, so that nobody who looks has to wait for another run.
+Besides the mistakes, an analysis for an editor notes the state of each tensor wherever its name was read or bound, so
+that a hover needs no further run.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Notes:
             self._bound[key] = tensor
 
     def path_ends(self, nodes: Iterable[Node]) -> None:
-        """Add what keeps the tensors that this path has noted."""
+        """Add the nodes that save the tensors which this path has noted."""
         keeping: dict[int, dict[tuple[ast.AST, str], Saved]] = {}
         walked: dict[ast.AST, tuple[Place, dict[tuple[ast.AST, str], Kept]]] = {}
         for node in nodes:
@@ -114,7 +114,7 @@ class Notes:
                         places[node.place.node, saved.role] = _kept(saved)
         for at, (place, places) in walked.items():
             self.facts.walked.setdefault(at, Walked(place, tuple(places.values())))
-        # One for all facts about the same memory: there may be as many of the one as of the other.
+        # One tuple for all facts about a memory: a copy for each would grow with the product of facts and nodes.
         kept = {memory: tuple(map(_kept, places.values())) for memory, places in keeping.items()}
         for read, tensor in self._read.items():
             if id(tensor.memory) in kept:

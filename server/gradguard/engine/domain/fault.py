@@ -1,4 +1,4 @@
-"""A fault of the engine itself, as it is told."""
+"""A fault in the engine itself, as the report names it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault that was met, as it is told."""
+    """One fault: the piece of the program that is not analysed because of it, and the words for the report."""
 
     node: ast.AST | None
-    """The piece of the file that it cost; None where that is part of another file."""
+    """The piece of the file that is not analysed; None if the piece lies in another file."""
     message: str
     traceback: str = ""
     """For the log; empty where the program is nested more deeply than Python can follow, which is no mistake of ours."""

@@ -39,7 +39,7 @@ class Key:
         self.root: tuple[object, ...] = (
             first.root if type(first) is Key else first if type(first) is tuple else parts
         )
-        """What it begins with: where `x` is `torch.device(...)`, so does `x.index`."""
+        """The innermost of its first parts: `x.index` has the root of `x`."""
         size = len(parts)
         setting = False
         for part in parts:
@@ -94,7 +94,7 @@ def root(key: Structure) -> tuple[object, ...]:
 
 
 def last(key: Structure) -> tuple[object, ...]:
-    """The parts that were put together last."""
+    """The parts of the key itself, without the parts of its parts."""
     return key.parts if isinstance(key, Key) else key
 
 
@@ -106,6 +106,6 @@ def of_setting(key: object) -> bool:
 
 
 def negated(key: Hashable) -> Hashable | None:
-    """What a key says the opposite of; None where it says no such thing."""
+    """The key that this key negates; None if it is no negation."""
     parts = key.parts if type(key) is Key else key
     return parts[1] if type(parts) is tuple and len(parts) == 2 and parts[0] == "not" else None

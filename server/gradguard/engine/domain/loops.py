@@ -29,11 +29,11 @@ class Loop:
     """What it iterates: `parameters`, `tensor`, `data`, or empty."""
     exact: bool = False
     long: bool = False
-    """Has more passes, or may have, than are run."""
+    """Has, or may have, more passes than the engine runs."""
     assumed: bool = False
-    """Over the rows of a tensor of unknown size: that there is a second pass is assumed."""
+    """Iterates the rows of a tensor of unknown size, so that a second pass is only assumed."""
     counted: dict[tuple[int, Hashable], tuple[Cell, bool]] = field(default_factory=dict)
-    """Numbers that the pass has made from themselves; with each, whether it rises."""
+    """Numbers that the pass has computed from their own last value (`n += 1`), each with whether it rises."""
     passed: dict[ast.If, int] = field(default_factory=dict)
     """Tests of a counter, and the pass in which each was passed for the first time."""
     late: list[ast.If] = field(default_factory=list)

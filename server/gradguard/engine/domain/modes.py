@@ -1,4 +1,4 @@
-"""Grad mode and its neighbours."""
+"""Grad mode, inference mode and autocast."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradguard.engine.domain.tensors import Place, Tri
 
 @dataclass(slots=True)
 class Modes:
-    """Grad mode and its neighbours; saved and restored by `with` and decorators."""
+    """The modes that are set at a point of the program; `with` and decorators save and restore them."""
 
     grad: Tri = True
     inference: bool = False

@@ -1,4 +1,4 @@
-"""What modules hold: members, parameters, names, and whether all of it is known."""
+"""The members of modules: parameters, children and their names, and whether all of them are known."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def modules_of(module: Instance) -> list[Instance]:
 
 
 def extent(module: Instance) -> int:
-    """How much there is to go through in a module."""
+    """The number of members of a module and of all modules below it."""
     return sum(len(members_of(one)) for one in modules_of(module))
 
 
@@ -107,7 +107,7 @@ def paths_of(module: Instance) -> Iterator[tuple[str, Instance]]:
             for key, value in _named_members(one)
             if isinstance(value, Instance) and is_module(value)
         ]
-        # Of parts this deep nobody asks the name.
+        # No message names a part that is nested this deeply.
         waiting += reversed(below if len(prefix) < MAX_PREFIX else [])
 
 

@@ -1,4 +1,4 @@
-"""Who shares the memory that a statement writes."""
+"""The alias set of a write: the names and places that lead to the memory which a statement writes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """What is known of one writing statement, over all of its executions."""
+    """The alias facts of one writing statement, collected over all of its executions."""
 
     slots: frozenset[str] = frozenset()
     """Places that lead to the written memory."""

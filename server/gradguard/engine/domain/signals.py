@@ -24,7 +24,7 @@ class Jump(Enum):
 
 
 Signal = Return | Jump | None
-"""None where the block ran through."""
+"""How a block ended; None if it ran to its last statement."""
 
 Steps = Generator[Value, Value, Signal]
 """Statements that run: they yield what an interpreted generator yields."""

@@ -9,7 +9,7 @@ They mirror libtorch one to one, so that a rule can be checked against torch by 
     Saved     SavedVariable           a tensor kept at a version
 
 Facts that cannot be known are None: `requires_grad` is True, False or None (maybe), likewise `contiguous`,
-`expanded` and `leaf`. Example: the argument of a `forward` that nobody calls here has requires_grad None; a
+`expanded` and `leaf`. Example: the argument of a `forward` that this file never calls has requires_grad None; a
 node recorded because of it is not `certain`, and neither is anything concluded from that node.
 """
 
@@ -19,7 +19,7 @@ import ast
 from dataclasses import dataclass, field
 
 Tri = bool | None
-"""Yes, no or maybe."""
+"""True is yes, False is no, None is maybe."""
 
 
 def either(*facts: Tri) -> Tri:
@@ -71,7 +71,7 @@ class Write:
     maker: Place | None = None
     """Where the module that writes was made."""
     idle: bool = False
-    """Writes the numbers that are there already."""
+    """The memory holds the written numbers already, so the write changes nothing."""
 
 
 @dataclass(slots=True, eq=False)
@@ -83,13 +83,13 @@ class Memory:
     shared: bool = False
     """Made by definitions that all entries of a file share."""
     outside: bool = False
-    """Came from a caller, so that somebody else may hold it too."""
+    """Came from a caller, which may hold it too."""
     saved: bool = False
-    """An op has kept a tensor of it for its backward, which a write may be noticed in."""
+    """A node has saved a tensor of it, so the node's backward may notice a write."""
     held: bool = False
-    """Code that is not read got a tensor of it, or the address: it may look at it again."""
+    """Escaped: code that is not read got a tensor of it, or its address, and may look at it later."""
     kept: Place | None = None
-    """Where a gradient was put away by reference."""
+    """For the memory of a gradient: where the program stored that gradient by reference."""
 
 
 @dataclass(slots=True, eq=False)
@@ -117,9 +117,9 @@ class Saved:
     read: bool = True
     """False where backward checks the version but does not use the numbers."""
     serves: tuple[Tensor, ...] = ()
-    """Of a composite node: the inputs whose gradients it was kept for, as far as that is known."""
+    """For a composite node: the inputs whose gradients need this tensor, where known."""
     likely: bool = True
-    """False where only a value of which nothing is known, as often a number as a tensor, could ask for it."""
+    """False if the tensor is saved only for the sake of an unknown value, which may as well be a number."""
     reported: bool = False
 
 
@@ -130,7 +130,7 @@ class Edge:
     tensor: Tensor
     node: Node | None
     sure: bool = True
-    """False where the gradient may not go there at all."""
+    """False if it is unknown whether the gradient goes there."""
 
 
 @dataclass(slots=True, eq=False)
@@ -143,31 +143,31 @@ class Node:
     edges: list[Edge] = field(default_factory=list)
     saved: list[Saved] = field(default_factory=list)
     frees: Tri = False
-    """Holds something that the first backward frees, so that a second one raises."""
+    """Whether the first backward frees a tensor that the node saved, so that a second backward raises."""
     certain: bool = True
     likely: bool = True
-    """Where it is not certain: recorded by convention, as what a `forward` computes from its arguments."""
+    """For a node that is not certain: recorded by convention, such as an op of a `forward` on its arguments."""
     freed: Place | None = None
     walked: Place | None = None
     """The last backward that went through it."""
     walks: int = 0
-    """Program order of that backward."""
+    """Program order of the last backward that went through it; 0 before the first."""
     left: int = 0
     """Program order at which a value over it left the analysed code, where a caller may differentiate it, or was
     differentiated towards other inputs."""
     depth: int = 0
-    """Module calls around it."""
+    """Number of module calls that were running when it was recorded."""
     iterations: tuple[tuple[int, int], ...] = ()
     opaque: bool = False
     """Stands for a whole unknown network."""
     composite: bool = False
     """Stands for what a function made of several ops recorded: a backward may run a part of it."""
     barren: bool = False
-    """Gives its inputs no gradient: what stands behind it runs all the same, but leaves get nothing."""
+    """Passes no gradient to its inputs: a backward visits the nodes behind it, but their leaves receive nothing."""
     calls: tuple[Place, ...] = ()
     """Call sites from the outermost to the innermost, at recording."""
     doubled: bool = False
-    """Of a gradient that was made with a graph: what it keeps is kept by the nodes behind it, too."""
+    """Made by `create_graph`: whatever this node saves is saved by the nodes of the first graph, too."""
 
 
 @dataclass(slots=True, eq=False)
@@ -247,7 +247,7 @@ class Tensor:
         self.expanded: Tri = False
         self.requires_grad: Tri = False
         self.likely = False
-        """Where `requires_grad` is not known: by convention it does, as the argument of a `forward`."""
+        """If `requires_grad` is unknown: True by convention, as for the argument of a `forward`."""
         self.leaf: Tri = True
         self.node: Node | None = None
         self.inference: Tri = False
@@ -258,7 +258,7 @@ class Tensor:
         self.shape: tuple[object, ...] | None = None
         self.strides: tuple[int, ...] | None = None
         self.offset: int | None = 0
-        """Place of its first element in its memory, in elements; None where it is not known."""
+        """Position of its first element in its memory, counted in elements; None if unknown."""
         self.contiguous: Tri = True
         self.parameter = False
         self.grad: object = None
@@ -282,14 +282,14 @@ class Tensor:
         self.stored_at: Place | None = None
         """The statement that put it into a container."""
         self.stored_inside = False
-        """What that statement stored is not the tensor itself but something that holds it."""
+        """That statement stored an object that holds the tensor, not the tensor itself."""
         self.cuts: frozenset[Cut] = NO_CUTS
-        """Where its value came from a graph that was cut off."""
+        """The cuts that its value came through."""
         self.retains_grad = False
         self.region: Tensor | None = None
         """The tensor of the very same elements that `detach()` or `.data` was taken of; None where it was not."""
         self.copied: tuple[Tensor, int] | None = None
-        """Of a copy that nothing computed with: whose elements it has, and how many writes that memory had seen."""
+        """For an unused copy: the tensor it was copied from, and the number of writes to that tensor's memory by then."""
 
     @property
     def root(self) -> Tensor:

@@ -326,7 +326,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
         shows = bool(run.nodes) or merging.shows(run.events)
         quiet = makes and not (shows or run.faults)
         all_quiet = all_quiet and quiet
-        # Until a path has come to its end, each way may be the one that leads there.
+        # No branch is left out before one path has run to its end: the branch may be the only way there.
         spare = quiet and any(path.survived for path in paths)
         if spare:
             choice.went(oracle)

@@ -97,7 +97,7 @@ class Work:
         return known
 
     def numbers(self) -> int:
-        """Where the numbers of values begin that the next object for several paths holds."""
+        """The start of a fresh range of numbers for the values of the next object that several paths share."""
         self._numbered += 1
         return SHARED_NUMBERS * self._numbered
 

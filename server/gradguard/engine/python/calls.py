@@ -195,7 +195,7 @@ def _modes(run: Run, function: FunctionV) -> Modes:
 
 
 def _drive(steps: Steps) -> Signal:
-    """Run a block to its end; values yielded on the way belong to nobody."""
+    """Run a block to its end and discard the values that it yields."""
     while True:
         try:
             next(steps)

@@ -58,7 +58,7 @@ def computed(run: Run, function: Callable[..., Value], *given: Value, kind: str 
 
 
 def _kind(given: tuple[Value, ...]) -> str:
-    """Of what kind a number or text is that grows too large."""
+    """The kind of the unknown that stands for a number or text which grows too large."""
     if any(isinstance(value, str) for value in given):
         return "str"
     second = given[1]
@@ -68,7 +68,7 @@ def _kind(given: tuple[Value, ...]) -> str:
 
 
 def _grows(function: Callable[..., Value], given: tuple[Value, ...]) -> bool:
-    """Whether an operator would give what is too large even to be made."""
+    """Whether the result of an operator would be too large to compute at all."""
     if function not in _GROWING:
         return function is operator.mod and isinstance(given[0], bytes)
     left, right = given

@@ -1,4 +1,4 @@
-"""From unknown values to tensors, and from literals to constants."""
+"""An unknown value is refined to a tensor, a literal to a constant."""
 
 from __future__ import annotations
 

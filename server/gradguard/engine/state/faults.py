@@ -23,7 +23,7 @@ from gradguard.findings import internal_error, traceback_of
 NESTED = "nested too deeply"
 
 ANYWHERE = MemoryError
-"""What may strike at any instruction, also while something is put back."""
+"""An error that any instruction may raise, even one that restores a state."""
 
 
 def met(error: Exception, node: ast.AST | None, *, what: str = "", stopped: str = "stopped early") -> Fault:
@@ -40,7 +40,7 @@ def met(error: Exception, node: ast.AST | None, *, what: str = "", stopped: str 
 
 
 def passes(run: Run, function: ast.AST, error: Exception) -> None:
-    """An exception leaves a function that is interpreted. After a fault it is answered on its own, as if nobody called it."""
+    """An exception leaves an interpreted function. After a fault the function becomes an entry point, as if it had no caller."""
     if not isinstance(error, (PyRaise, PathEnd, BudgetExceeded)):
         run.broken_off.add(function)
 

@@ -13,7 +13,7 @@ from gradguard.engine.domain.values import ClassV, Instance, Reading, Value
 
 @dataclass(slots=True, eq=False)
 class Marks:
-    """What has happened on a path that no value tells."""
+    """What has happened on a path and cannot be read off any value."""
 
     functions: list[tuple[ClassV, Instance]] = field(default_factory=list)
     """The program's own `torch.autograd.Function`s that recorded something, and the context of each."""
@@ -24,15 +24,15 @@ class Marks:
     set_grad: Modes | None = None
     """The modes as a statement set them that outlives its function."""
     by_name: bool = False
-    """Names are read that the text does not tell: `globals()`, `eval`."""
+    """Names are read that do not stand in the text: `globals()`, `eval`."""
     lent_names: set[str] = field(default_factory=set)
-    """Names that a function reads which was given away."""
+    """Names that are read by a function which escaped."""
     differentiates: bool = False
-    """Such a function calls backward, or may."""
+    """A function that escaped calls backward, or may."""
     network_lent: bool = False
-    """Code that is not read has a network, so that whatever it is asked to do may be to differentiate it."""
+    """A network escaped to code that is not read, so any later call of such code may differentiate it."""
     cleared: bool = False
-    """Gradients were dropped of what is not known."""
+    """Gradients of unknown tensors were dropped."""
     evaluates: bool = False
     """A network was put into evaluation mode."""
     bare_no_grad: Place | None = None
@@ -40,11 +40,11 @@ class Marks:
 
     @property
     def only_here(self) -> bool:
-        """Whether something of it cannot be done again by taking it over."""
+        """Whether some of it happened to this path alone, so that another path cannot take it over."""
         return bool(self.functions or self.ran_function or self.functions_changed or self.set_grad)
 
     def add(self, more: Marks) -> None:
-        """As if that had happened, too."""
+        """Add what happened elsewhere, as if it had happened here."""
         self.by_name = self.by_name or more.by_name
         self.lent_names |= more.lent_names
         self.differentiates = self.differentiates or more.differentiates

@@ -2,7 +2,7 @@
 
 A path is one complete run of an entry point. Where a condition is not known the run asks its `Oracle`, which
 follows a given prefix of answers and otherwise takes the default; the answers given are remembered by the
-condition's structural key, so the same condition asked twice is answered the same way. `explore` runs an entry
+condition's structural key, so the same condition asked twice is answered the same way. The driver runs an entry
 again with each answer flipped once before it flips two at a time, until the budget is used.
 
 Running again costs the shared prefix, but nothing has to be copied, so the machine's objects can be as mutable
@@ -58,7 +58,7 @@ class Given:
 
     given: tuple[bool, ...]
     defaults: tuple[bool, ...]
-    """What each answer would have been without a prefix."""
+    """The answer that each question would have had without a prefix."""
     asked: tuple[ast.AST | None, ...]
     weak: tuple[bool, ...]
     far: tuple[bool, ...]
@@ -91,7 +91,7 @@ class Turn:
 
 
 class Oracle:
-    """Answers unknown conditions along one path."""
+    """Decides each branch on an unknown condition along one path."""
 
     __slots__ = (
         "answers",
@@ -110,7 +110,7 @@ class Oracle:
         self.prefix = prefix
         self.given: list[bool] = []
         self.defaults: list[bool] = []
-        """What each answer would have been without a prefix."""
+        """The answer that each question would have had without a prefix."""
         self.answers: dict[Hashable, bool] = {}
         self.asked: list[ast.AST | None] = []
         """The test that asked for each answer, where it is one of the program's."""

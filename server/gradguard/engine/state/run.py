@@ -55,7 +55,7 @@ class Files(Protocol):
 
 @dataclass(slots=True)
 class Left:
-    """What the making of an object leaves in the machine besides the object."""
+    """The summary of the making of an object: all that it leaves in a path state besides the object."""
 
     leaves: list[Tensor]
     optimizers: list[Instance]
@@ -135,14 +135,14 @@ class Models(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The two that a run works with."""
+    """The interpreter and the models that a run works with."""
 
     python: Interpreter
     models: Models
 
 
 class Run:
-    """The machine's state. Nothing outlives it but events."""
+    """The state of one path. Only its events outlive it."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class Run:
         self.ops = 0
         """Operations on tensors."""
         self.objects: dict[str, int] = {}
-        """What making the objects took that entries share, by class."""
+        """The steps it took to make the objects that entries share, by class."""
         self.remembered: dict[Hashable, Value] = {}
         """What functions with a cache returned, by the function and its plain arguments."""
         self.marks = Marks()
@@ -208,18 +208,18 @@ class Run:
         self.faults: list[Fault] = []
         """Faults of the engine that cost a piece of the program."""
         self.broken_off: set[ast.AST] = set()
-        """Functions that one was met in."""
+        """Functions in which a fault was met."""
         self.unsure = False
-        """Such a piece may have done anything: nothing that is seen from there on is certain."""
+        """A piece that a fault cost may have done anything: no event after it is certain."""
         self.statement: ast.stmt | None = None
         self.trace: Notes | None = None
-        """Told of each tensor whose name is read or bound."""
+        """Notes each tensor whose name is read or bound; None if no editor asks."""
         self.submodule_inputs: list[tuple[Tensor, int, Place]] = []
         self.arguments_likely = False
         """Whether unknown arguments of the entry require grad by convention."""
         self.compiled = 0
         self.watch = watch or Watch()
-        """At which writes to look who shares what is written."""
+        """Decides which writes get an alias set."""
         self.sharing: dict[ast.AST, Sharing] = {}
         self.gradient_read = 0
         """When a `.grad` was last read, in the program order."""
@@ -227,17 +227,17 @@ class Run:
         """Where a graph was put away to be given out again, a view without history taken that is used, or grad mode
         changed for good, and the calls that led there."""
         self.lent_nodes: set[Node] = set()
-        """Of tensors that code which is not read was given."""
+        """Nodes of the tensors that escaped to code which is not read."""
         self.looked: dict[ast.AST, int] = {}
         self.looks = 0
-        """Values that were looked at for it."""
+        """Values that were visited to find alias sets."""
         self.depth = 0
         """Module calls that are running."""
         self.entered_at = 0
         """`depth` where the entry began: 1 in a method of a module."""
         self.kept: dict[tuple[str, ast.AST, ast.AST], Kept] = {}
         self.released: set[tuple[ast.AST, ast.AST]] = set()
-        """What was let go, and the loop in which, as it was emitted."""
+        """(place, loop) of each release of a graph for which an event was emitted."""
         self.module_calls: list[ModuleCall] = []
         self.retained: list[tuple[Place, list[Node], int]] = []
         self.accumulated: set[int] = set()
@@ -410,7 +410,7 @@ class Run:
         )
 
     def take(self, left: Left) -> None:
-        """As if what another run did had been done by this one."""
+        """Add what another run did, as if this run had done it."""
         self.leaves += left.leaves
         self.optimizers += left.optimizers
         self.marks.add(left.marks)
@@ -422,7 +422,7 @@ class Run:
         self.ops += left.ops
 
     def release(self) -> None:
-        """Undo the cycles of a tape that nobody asks any more, so that it is freed now and not by a collection."""
+        """Break the reference cycles of a tape that is no longer needed, so that it is freed now and not by a collection."""
         for node in self.nodes:
             node.saved.clear()
             node.edges.clear()

@@ -1,4 +1,4 @@
-"""Which writes to look at, for who shares what they change."""
+"""Which writes get an alias set: looking one up takes longer than the write."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Watch:
         self._seen: set[tuple[ast.AST, ...]] = set()
 
     def worth(self, at: ast.AST, calls: Iterable[Place], matters: bool) -> bool:
-        """Whether to look who shares what the statement or constructor `at` writes."""
+        """Whether to look up the alias set of what the statement or constructor `at` writes."""
         if matters:
             self._matters.add(at)
         if self.every or at in self._matters:
