@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from gradguard.engine.domain.tensors import Place
 from gradguard.engine.domain.values import Cell, Container, Frame
 
+Branch = tuple[ast.AST, bool]
+"""A test of the program, and which way it went."""
+
 
 @dataclass(slots=True, eq=False)
 class Loop:

@@ -23,6 +23,7 @@ from gradguard.engine.python.expressions import evaluate, guarded, lookup, perio
 from gradguard.engine.python.iteration import iterate
 from gradguard.engine.python.matching import matches
 from gradguard.engine.python.names import assign_name
+from gradguard.engine.python.passes import Passes
 from gradguard.engine.python.truth import truth
 from gradguard.engine.state import faults
 from gradguard.engine.state.path import BudgetExceeded, PathEnd, PyRaise
@@ -167,6 +168,7 @@ def _if(run: Run, frame: Frame, node: ast.If) -> Steps:
         return None
     answer = truth(run, frame, test, node.test)
     taken = node.body if answer else node.orelse
+    run.branches.add((node, answer))
     if answer and run.loops and periodic(node.test):
         counting.passed(run, node)
     if known is None:
@@ -234,10 +236,11 @@ def _iterations(
 ) -> Steps:
     loops = run.loops
     loops.append(loop)
+    passes = Passes(run, node, loop)
     signal: Signal = None
     try:
         for count, item in enumerate(_with_another(run, loop, source)):
-            if count >= limit + bool(loop.late):
+            if count >= limit + bool(loop.late) or passes.enough():
                 break
             loop.iteration = count
             loop.began = run.tick()
@@ -252,6 +255,7 @@ def _iterations(
             signal = None
     finally:
         _leave(loops, loop)
+        passes.end()
         lifetime.loop_ends(run, frame, loop)
     return signal
 
@@ -278,6 +282,7 @@ def _while(run: Run, frame: Frame, node: ast.While) -> Steps:
     loop = run.loop(run.place(frame, node), "while")
     loops = run.loops
     loops.append(loop)
+    passes = Passes(run, node, loop)
     signal: Signal = None
     concrete = 0
     unknown = 0
@@ -299,7 +304,7 @@ def _while(run: Run, frame: Frame, node: ast.While) -> Steps:
             unknown += known is None or endless
             concrete += known is True and not endless
             loop.long = loop.long or known is None or endless or concrete >= MAX_EXACT
-            if unknown > MAX_WHILE + bool(loop.late) or concrete > MAX_EXACT:
+            if unknown > MAX_WHILE + bool(loop.late) or concrete > MAX_EXACT or passes.enough():
                 break
             signal = yield from execute_block(run, frame, node.body)
             lifetime.iteration_ends(run, frame, loop)
@@ -311,6 +316,7 @@ def _while(run: Run, frame: Frame, node: ast.While) -> Steps:
             signal = None
     finally:
         _leave(loops, loop)
+        passes.end()
         lifetime.loop_ends(run, frame, loop)
     return (yield from execute_block(run, frame, node.orelse))
 

@@ -11,7 +11,7 @@ from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.events import Event
 from gradguard.engine.domain.facts import Notes
 from gradguard.engine.domain.fault import Fault
-from gradguard.engine.domain.loops import Guard, Loop
+from gradguard.engine.domain.loops import Branch, Guard, Loop
 from gradguard.engine.domain.modes import Modes
 from gradguard.engine.domain.sharing import Sharing
 from gradguard.engine.domain.signals import Steps
@@ -170,6 +170,10 @@ class Run:
         """Blocks around that wait for torch to raise: `with pytest.raises(RuntimeError)`."""
         self.events: list[Event] = []
         self.loops: list[Loop] = []
+        self.branches: set[Branch] = set()
+        """Ways that were gone in the running pass of the innermost loop."""
+        self.shown: dict[object, set[Branch]] = {}
+        """Of each loop of which two passes were run: the ways gone in them."""
         self.guards: list[Guard] = []
         self.calls: list[Place] = []
         self.functions: list[FunctionV] = []
