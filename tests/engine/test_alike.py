@@ -26,7 +26,7 @@ class Net(nn.Module):
             for _ in range({work}):
                 for _ in range({work}):
                     for _ in range({work}):
-                        width = width + 1
+                        width = width + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1
 
 """
 
