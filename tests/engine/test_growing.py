@@ -28,7 +28,6 @@ CUT = {
     "gradients of gradients, one after the other",
     "comprehensions inside comprehensions",
     "hooks on everything",
-    "loops over what is not known",
     "a thousand mistakes",
     "mistakes on one line",
     "one expression of many terms",

@@ -61,6 +61,7 @@ WHOLE = {
     f"def one(x): return big({'dict(a=' * 60}x{')' * 60})\ndef two(x): return big({'big(a=' * 60}x{')' * 60})\n",
     "saved tensors that are written": f"{LEAF}v = x.exp()\n" + "z = v.sin()\nv += 1\n" * 1500 + "z.sum().backward()\n",
     "many parts of one module": f"net = torch.nn.ModuleList([{'torch.nn.Linear(3, 3), ' * 500}])\nnet.train()\nlist(net.parameters())\n",
+    "loops inside loops": f"{LEAF}v = x.exp()\n" + "".join("  " * i + f"for i{i} in range(9):\n" for i in range(18)) + "  " * 18 + "v = v * v\n",
 }  # fmt: skip
 """All of it is read."""
 
@@ -77,7 +78,6 @@ CUT = {
     "parameters are listed again and again": f"net = torch.nn.ModuleList([{'torch.nn.Linear(3, 3), ' * 2000}])\n" + "p = list(net.parameters())\n" * 1500,
     "lists are let go in nested loops": LEAF + "".join("  " * i + "for i in range(2):\n" for i in range(40)) + "  " * 40 + "l = [x.exp()] * 8\n" + "  " * 40 + "l.clear()\n",
     "a long loop that holds much": LEAF + "".join(f"v{i} = [x]\n" for i in range(3000)) + "for i in range(9):\n" + "    l = [x.exp()]\n" * 3000,
-    "loops inside loops": f"{LEAF}v = x.exp()\n" + "".join("  " * i + f"for i{i} in range(9):\n" for i in range(18)) + "  " * 18 + "v = v * v\n",
     "modules that double are copied": "import copy\nnet = torch.nn.Linear(3, 3)\n" + "net = torch.nn.Sequential(net, copy.deepcopy(net))\n" * 16 + "list(net.parameters())\n" * 99,
 }  # fmt: skip
 """The budget of steps ends in it."""
