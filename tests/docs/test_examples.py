@@ -28,6 +28,9 @@ def test_torch_agrees(name: str, text: str) -> None:
 PIECES = {
     "CONTRIBUTING.md-1": "asks the judge, below",
     "CONTRIBUTING.md-2": "a function of a fixture, below",
+    "CONTRIBUTING.md-3": "a model, see test_contributing.py",
+    "CONTRIBUTING.md-4": "a model of a framework, see there",
+    "CONTRIBUTING.md-5": "an observer, see there",
     "client/media/settings.md-1": "one line that shows a comment",
 }
 """Blocks that are no program of their own."""
