@@ -164,18 +164,18 @@ class GraphKept(Event):
     many: bool = False
     """`text` names a tuple of tensors."""
     inside: bool = False
-    """What the statement stores is not the tensor itself but something that holds it."""
+    """The statement stores an object that holds the tensor, not the tensor itself."""
     trained: bool = False
-    """A backward in the loop goes through the kept value itself: of what is stored, one of a later iteration."""
+    """A backward in the loop goes through the kept value; for stored values, a backward of a later iteration."""
     fed: tuple[str, ...] = ()
-    """Names of the values with a graph that the statement adds to what it kept before; empty for one without name."""
+    """Names of the values with a graph that the statement adds to the kept value; an empty name for an unnamed value."""
     shared: bool = False
     """Code that is not followed may go through the graph, or the tensor has attributes that another one lacks."""
 
 
 @dataclass(frozen=True, slots=True)
 class GraphReleased(Event):
-    """What this statement keeps is let go or differentiated on some path of the loop: keeping it is fine."""
+    """Some path of the loop releases or differentiates the values that this statement keeps, so keeping them is fine."""
 
     loop: Place
 

@@ -29,7 +29,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A tensor as it was at one place. None means that it is not known."""
+    """The state of a tensor at one place. None means unknown."""
 
     name: str
     version: int
@@ -51,7 +51,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """One `backward()` call and what was kept for it, each place and role once."""
+    """One `backward()` call and the saved tensors it went through, each place and role once."""
 
     place: Place
     kept: tuple[Kept, ...]
@@ -67,7 +67,7 @@ class Facts:
 
     @staticmethod
     def merged(parts: Iterable[Facts]) -> Facts:
-        """The facts of several entries; of two about one place those of the earlier entry."""
+        """The facts of several entries; if two have facts about a place, those of the earlier entry."""
         made = Facts()
         for part in reversed(list(parts)):
             made.read.update(part.read)

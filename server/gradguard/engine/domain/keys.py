@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 HOST = "host"
-"""Begins the key of what was made on the CPU and is not moved, and of its parts."""
+"""Begins the key of a value that was made on the CPU and never moved, and the keys of its parts."""
 
 SETTING = "setting"
-"""Begins the key of what a constructor is given: by convention a setting, not what a network computed."""
+"""Begins the key of an argument of a constructor: by convention a setting, not the result of a network."""
 
 SPELLED = 64
 """Parts up to which a key is written out."""
@@ -30,7 +30,7 @@ class Key:
     size: int
     """Parts, its parts' parts too, as far as it is counted."""
     setting: bool
-    """A setting is among what it was made of."""
+    """It was made of a setting, among others."""
 
     def __init__(self, *parts: object) -> None:
         self.parts = parts
@@ -69,7 +69,7 @@ Structure = Key | tuple[object, ...]
 
 
 def _same(one: Key, other: Key) -> bool:
-    """Whether two keys with the same hash are equal. Those that are have the same parts from then on."""
+    """Whether two keys with the same hash are equal. Equal keys share their parts from then on."""
     pairs = [(one, other)]
     done: set[tuple[int, int]] = set()
     for mine, theirs in pairs:
@@ -99,7 +99,7 @@ def last(key: Structure) -> tuple[object, ...]:
 
 
 def of_setting(key: object) -> bool:
-    """Whether a setting is among what a value was made of."""
+    """Whether a value was made of a setting, among others."""
     if isinstance(key, Key):
         return key.setting
     return isinstance(key, tuple) and (SETTING in key or any(map(of_setting, key)))

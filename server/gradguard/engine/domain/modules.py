@@ -36,7 +36,7 @@ def is_module(value: Instance) -> bool:
 
 
 def members_of(module: Value) -> list[Value]:
-    """What a module holds: attributes and children."""
+    """The values that a module holds: attributes and children."""
     if not isinstance(module, Instance):
         return []
     children = module.attributes.get("__children__")

@@ -12,7 +12,7 @@ Shape = tuple[int, ...]
 MAX_RANK = 64
 """Dimensions of a tensor whose sizes are followed; torch itself takes no more in most places."""
 MAX_SIZE = 2**63
-"""What no size reaches: they are numbers of 64 bits with a sign."""
+"""Above every size: sizes are signed numbers of 64 bits."""
 
 
 def possible(shape: tuple[object, ...] | None) -> bool:

@@ -27,7 +27,7 @@ Value: TypeAlias = (
 
 
 class Missing:
-    """Nobody answers: no model, no row of the table, or no form of it that fits."""
+    """There is no answer: no model, no row of the table, or no form of the row that fits."""
 
 
 MISSING = Missing()
@@ -54,40 +54,40 @@ class Sym:
         self.tensor: Tensor | None = None
         self.text = text
         self.attributes: dict[str, Value] = {}
-        """What the program read from it or bound to it, by name."""
+        """Attributes that the program read or bound, by name."""
         self.items: dict[str, Value] = {}
-        """The same by index, as `[0]`."""
+        """Items that the program read or stored, by index as it is spelled: `[0]`."""
         self.owner: Sym | None = None
-        """What it is an attribute of, and its name there."""
+        """The unknown value that this one is an attribute of; `name` is the attribute."""
         self.name = ""
         self.called = False
-        """It was called: no tensor can be."""
+        """The program called it, so it is no tensor."""
         self.parameters: list[Tensor] | None = None
-        """Of a network that is not known, once they were asked for."""
+        """The parameters of an unknown network, made when the program first asks for them."""
         self.graphless = False
         """No gradient goes through it if it is a tensor."""
         self.asked: Tensor | None = None
-        """Of a condition: the tensor whose value it is."""
+        """For a condition: the tensor whose value decides it."""
         self.trains: Tensor | Sym | None = None
-        """Of a condition: what asks for a gradient only where it holds, as `x.requires_grad`, `x.is_floating_point()`."""
+        """For a condition such as `x.requires_grad`: the `x`, which requires grad only if the condition holds."""
         self.cuts = NO_CUTS
-        """Where its number left a graph."""
+        """The cuts at which its number left a graph."""
         self.reading: Reading | None = None
-        """The read of the host that gave it."""
+        """The host read that gave this number."""
         self.counted = False
-        """It was made from what a loop counts."""
+        """It was computed from a number that a loop counts."""
         self.later = False
-        """A number of a count that is not its first."""
+        """A counted number of a later pass than the first."""
 
     def forget(self) -> None:
-        """Nothing that was noted of it holds any more."""
+        """Drop all that was noted of it."""
         blank = Sym(self.key)
         for name in NOTED:
             setattr(self, name, getattr(blank, name))
 
 
 NOTED = tuple(name for name in Sym.__slots__ if name not in ("data", "key", "kind", "tensor", "text"))
-"""What is noted of a value that is not known, besides what it is."""
+"""The notes on an unknown value; the other fields say which value it is."""
 
 
 @dataclass(slots=True, eq=False)
@@ -117,7 +117,7 @@ class ListV:
     trimmed: bool = False
     """Cut to a fixed number of items by a loop that is running: it does not grow."""
     counted: bool = False
-    """A loop whose last passes are not run puts items in: its length is not known."""
+    """A loop of which only the first passes are run adds items, so the length is unknown."""
 
 
 @dataclass(slots=True, eq=False)
@@ -141,7 +141,7 @@ class DictV:
     kind: str = "dict"
     escaped: bool = False
     counted: bool = False
-    """A loop whose last passes are not run puts items in: its length is not known."""
+    """A loop of which only the first passes are run adds items, so the length is unknown."""
 
 
 @dataclass(slots=True, eq=False)
@@ -160,7 +160,7 @@ class FunctionV:
     """`function`, `staticmethod`, `classmethod`, `property`, `cached_property`, `contextmanager`."""
     compiled: bool = False
     kept: Tri = False
-    """What it returns is remembered, and returned again (`functools.cache`); None where that is not sure."""
+    """Its result is cached and returned again (`functools.cache`); None if that is uncertain."""
     attributes: dict[str, Value] = field(default_factory=dict)
 
 
@@ -254,36 +254,36 @@ class ModuleV:
 
 @dataclass(slots=True, eq=False)
 class ImportV:
-    """A name that a module's top level imported from the workspace, and that nobody has asked for yet.
+    """A name that a module's top level imported from the workspace and that no code has read yet.
 
-    It stands only among a namespace's variables; whoever reads one gets what it stands for.
+    It occurs only among the variables of a namespace; reading the variable gives the imported value.
     """
 
     home: Namespace
     name: str
     module: str
-    """As the statement names it, with `level` and who is asking: where a module inside a package is looked up."""
+    """As the import statement spells it; `level` and `asking` say relative to which package."""
     level: int
     asking: Namespace
     busy: bool = False
-    """Somebody is about to find out what it stands for."""
+    """The import is being resolved."""
 
 
 @dataclass(slots=True, eq=False)
 class LazyV:
-    """Names that a module's top level defines and that nobody has asked for yet; see `lazy`.
+    """Names that a module's top level defines and that no code has read yet; see `python.lazy`.
 
-    It stands only among a namespace's variables; whoever reads one gets the name's value.
+    It occurs only among the variables of a namespace; reading the variable gives the value of the name.
     """
 
     home: Namespace
     names: set[str]
     statements: list[tuple[int, ast.stmt]]
-    """What gives them their values, with its place in the top level."""
+    """The statements that define the names, each with its position in the top level."""
     data: bool = False
-    """Some of them are not functions or classes: other statements may change what they hold."""
+    """Some names are neither functions nor classes, so other statements may change their values."""
     made: dict[str, Value] | None = None
-    """The values, once somebody asked."""
+    """The values by name, once a name was read."""
     busy: bool = False
     """The statements are running."""
 
@@ -306,9 +306,9 @@ class IteratorV:
     kind: str = ""
     length: int | None = None
     over: tuple[Value, ...] = ()
-    """What its items are drawn from."""
+    """The values that its items are taken from."""
     frame: Frame | None = None
-    """Of a generator function: what it will run on."""
+    """For a generator: the activation of its function."""
 
 
 @dataclass(slots=True, eq=False)
@@ -355,11 +355,11 @@ class ArrayV:
 
 
 CONTAINERS = frozenset({ListV, TupleV, DictV})
-"""Kinds of values that hold others for everybody to see."""
+"""The kinds of values whose items are looked into."""
 
 
 def held_by(container: ListV | TupleV | DictV) -> Sequence[Value]:
-    """What a container holds, in order; of a dictionary the values alone."""
+    """The items of a container in order; for a dictionary, its values without its keys."""
     if isinstance(container, DictV):
         return [item for _, item in container.items.values()]
     return container.items
@@ -382,7 +382,7 @@ def inside(value: Value) -> Iterator[Value]:
 
 
 def extent(value: Value) -> int:
-    """How much there is to go through in a value."""
+    """The number of values in a value, itself and everything in its containers."""
     waiting = [value]
     seen: set[int] = set()
     found = 0
@@ -413,7 +413,7 @@ def tensors_in(value: Value) -> list[Tensor]:
 
 
 def token(key: Value) -> Hashable:
-    """What a dictionary tells keys apart by."""
+    """The token that stands for a key of a dictionary: equal for keys known to be equal."""
     if key is None or isinstance(key, (bool, int, float, str, bytes)):
         return key
     if isinstance(key, Sym):
@@ -424,12 +424,12 @@ def token(key: Value) -> Hashable:
 
 
 MAX_KEYED = 256
-"""Parts of a tuple up to which two of them are told to be equal."""
+"""Parts of the largest tuple with a structural key; two larger tuples are never known to be equal."""
 MAX_KEYED_DEPTH = 16
 
 
 def of_tuple(value: TupleV, of_part: Callable[[Value], Hashable]) -> Hashable:
-    """The key of a tuple, of those of its parts; of a large one, a key of its own."""
+    """The key of a tuple, made of the keys of its parts; a large tuple has a key of its own."""
     room = MAX_KEYED
 
     def key(one: TupleV, depth: int) -> Key | None:
@@ -456,14 +456,14 @@ Cell = tuple[dict[str, Value] | ListV | DictV, Hashable]
 
 
 EVERYTHING = "*"
-"""In the place of a name: every global was looked at."""
+"""Stands for all names: every global was read."""
 
 
 class Globals(dict[str, "Value"]):
     """Variables of a module's top level that remember which of them were asked for.
 
-    What looks through all variables for something that only the running entry can have put there asks for
-    nothing, and goes through the methods of `dict`.
+    A search through all variables for values that only the running entry can have put there does not count as
+    reading them, and uses the methods of `dict`.
     """
 
     __slots__ = ("read", "written")
@@ -529,11 +529,11 @@ class Namespace:
     ran: bool = False
     """Its top level has run, or is running."""
     order: tuple[int, int] = (0, 0)
-    """First and last number of the program order that are put aside for it."""
+    """The first and the last number of the program order that are reserved for its top level."""
     partly: str = ""
     """Why its top level did not run to the end."""
     fault: Fault | None = None
-    """What else it was that a statement of it did not."""
+    """The fault of the engine that stopped a statement of it."""
     devices: frozenset[str] = frozenset()
     """Devices that its top level names."""
     stars: list[Namespace] = field(default_factory=list)
@@ -561,7 +561,7 @@ class Frame:
     """The variables of a comprehension, which `:=` does not add to."""
 
     def find(self, name: str) -> Frame | None:
-        """The frame that binds `name`, walking out through closures; None where nobody does."""
+        """The frame that binds `name`, walking out through closures; None if no frame does."""
         declared = self.outer_names.get(name)
         if declared is not None:
             return declared

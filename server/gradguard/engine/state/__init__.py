@@ -1,1 +1,1 @@
-"""All that is mutable along one path: what was decided, what is left of the budget, what was noted."""
+"""All that is mutable along one path: the branch decisions, the rest of the budget, the notes."""

@@ -24,7 +24,7 @@ MAX_BITS = 4096
 MAX_TEXT = 10_000
 """Characters of a text, or bytes."""
 MAX_ITEMS = 100_000
-"""Of a list, tuple or dictionary that grows; one that stands in the program is as long as its text."""
+"""Items of a list, tuple or dictionary that grows; a display in the program is bounded by its text."""
 CHARACTERS_A_UNIT = 64
 """Text that is copied as fast as a unit of work takes."""
 
@@ -88,7 +88,7 @@ _GROWING = frozenset({operator.mul, operator.pow, operator.lshift})
 
 
 def cut(run: Run, items: list[Value]) -> bool:
-    """Keep no more items of a list than are followed; whether some were cut off, for which an unknown one stands."""
+    """Cut a list to the items that are followed, with an unknown item for the rest; whether anything was cut."""
     run.work(len(items) // ITEMS_A_UNIT)
     if len(items) <= MAX_ITEMS:
         return False
@@ -98,7 +98,7 @@ def cut(run: Run, items: list[Value]) -> bool:
 
 
 def cut_table(run: Run, items: MutableMapping[object, tuple[Value, Value]]) -> bool:
-    """The same for what a dictionary holds."""
+    """The same for the items of a dictionary."""
     run.work(len(items))
     if len(items) <= MAX_ITEMS:
         return False

@@ -58,7 +58,7 @@ _TABLE = re.compile(r"(^|_)(masks?|ids|indices|labels?|rotary|rope|freqs|cos|sin
 
 
 def are_sizes(value: Sym) -> bool:
-    """Whether this is the shape of something, or a part of one: its items are integers."""
+    """Whether this is a shape or a slice of a shape, so that its items are integers."""
     parts = last(value.key)
     return (
         root(value.key)[0] == "shape" or parts[-2:] == ("attr", "shape") or parts[-3:-1] == ("method", "size")
@@ -66,11 +66,11 @@ def are_sizes(value: Sym) -> bool:
 
 
 def on_host(*values: Value) -> tuple[str, ...]:
-    """How the key begins of what is computed from these: `HOST` where one of them lies there and is not moved."""
+    """The beginning of the key of a value computed from these: `HOST` if one of them lies on the CPU to stay."""
     return (HOST,) if any(isinstance(value, Sym) and root(value.key)[0] == HOST for value in values) else ()
 
 
 def number(value: Value) -> None:
-    """Note that a value stood for a size or a bound: an unknown one is a number from here on."""
+    """Note that a value was used as a size or a bound: an unknown value is a number from here on."""
     if isinstance(value, Sym) and value.kind == "any" and value.tensor is None:
         value.kind = "number"

@@ -18,7 +18,7 @@ class Marks:
     functions: list[tuple[ClassV, Instance]] = field(default_factory=list)
     """The program's own `torch.autograd.Function`s that recorded something, and the context of each."""
     ran_function: bool = False
-    """A `forward` of one ran."""
+    """The `forward` of such a Function ran."""
     functions_changed: bool = False
     """A function was given a mode, or compiled, after its definition."""
     set_grad: Modes | None = None
@@ -64,17 +64,17 @@ class Kept:
     event: GraphKept
     old: list[Node]
     trains: bool
-    """The loop trains or evaluates: what leaves it is not differentiated later."""
+    """The loop trains or evaluates, so values that leave it are not differentiated later."""
 
 
 @dataclass(slots=True, eq=False)
 class Read(Reading):
-    """A read of the host, and what became of the number."""
+    """A host read, and how the number was used."""
 
     event: HostRead = field(kw_only=True)
     loop: Loop | None = field(kw_only=True)
     node: Node | None = field(kw_only=True)
-    """What made the tensor."""
+    """The node that recorded the tensor."""
     order: int = field(kw_only=True)
 
     @property
@@ -98,7 +98,7 @@ class ModuleCall:
     fed: Tri
     """Whether an input requires grad."""
     loops: tuple[Loop, ...]
-    """The loops around it, without those of generators that wait for their next turn."""
+    """The loops around it, except loops of suspended generators."""
     text: str
 
 

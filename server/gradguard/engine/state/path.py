@@ -30,7 +30,7 @@ FREE_WORK = 200_000
 WORK_A_STEP = 4
 """Units of the work beyond that which count as a step."""
 OP_STEPS = 8
-"""What an operation on tensors counts for: none is as quick as the evaluation of a node."""
+"""Steps that an operation on tensors counts for, as it takes longer than the evaluation of a node."""
 FREE_OPS = 6_000
 """Operations that a path has for its nodes alone: few programs write down more of them. Of further ones each counts."""
 
@@ -73,10 +73,10 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A path that goes as another one went up to a question, and answers that otherwise."""
+    """A path that gives the answers of an earlier path up to some question, and there the opposite answer."""
 
     given: tuple[bool, ...]
-    """All answers of the other one."""
+    """All answers of the earlier path."""
     index: int
 
     @property
@@ -86,7 +86,7 @@ class Turn:
 
     @property
     def answer(self) -> bool:
-        """What it answers where they part."""
+        """Its answer to the question at which the two paths part."""
         return not self.given[self.index]
 
 
@@ -113,7 +113,7 @@ class Oracle:
         """The answer that each question would have had without a prefix."""
         self.answers: dict[Hashable, bool] = {}
         self.asked: list[ast.AST | None] = []
-        """The test that asked for each answer, where it is one of the program's."""
+        """The test in the program that asked for each answer; None if the engine asked."""
         self.weak: list[bool] = []
         self.elsewhere = False
         """Code of another file runs for a top level: that of an imported module, or a function that a script calls."""

@@ -69,7 +69,7 @@ class Left:
 
 
 class Interpreter(Protocol):
-    """What runs Python: statements, expressions and calls need one another, and models of torch need all three."""
+    """The interpreter of Python: statements, expressions and calls need one another, and models need all three."""
 
     def evaluate(self, run: Run, frame: Frame, node: ast.expr) -> Value:
         """Value of an expression."""
@@ -78,14 +78,14 @@ class Interpreter(Protocol):
         """Run statements in order until one of them leaves the block."""
 
     def execute_pieces(self, run: Run, frame: Frame, body: list[ast.stmt]) -> Steps:
-        """The same for a top level, or a class in one: a fault in a statement costs what it gives."""
+        """The same for a top level, or for a class in one: after a fault in a statement, the names it binds are unknown."""
 
     def call(self, run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST) -> Value:
         """Call any value."""
 
 
 class Models(Protocol):
-    """What knows the objects of torch and of other libraries; Python is run without knowing any of them."""
+    """The models of the objects of torch and of other libraries; the interpreter itself knows none of them."""
 
     def torch(self, run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
         """Call a name of torch."""
@@ -180,7 +180,7 @@ class Run:
         self.entered: set[ast.AST] = set()
         self.lines: set[tuple[str, int]] = set()
         self.library: Run | None = None
-        """The run that loads modules for this one; None where this one does it itself."""
+        """The run that loads modules for this run; None if this run loads them itself."""
         self.namespaces: dict[str, Namespace] = {}
         self.import_budget = import_budget if import_budget is not None else budget
         """Steps left for the top levels of imported modules."""
@@ -189,13 +189,13 @@ class Run:
         self.making = 0
         """The same, and definitions of other modules that are being made."""
         self.on_load: Callable[[Namespace | LazyV, bool], None] | None = None
-        """Told of each module that was loaded and of each definition that was made, and whether it was the outermost."""
+        """Called for each module that was loaded and each definition that was made, with whether it was the outermost."""
         self.nodes: list[Node] = []
         self.backwards: list[tuple[Place, tuple[tuple[int, int], ...]]] = []
         self.leaves: list[Tensor] = []
         self.frames: list[Frame] = []
         self.suspended: list[Frame] = []
-        """Of generators that wait for their next turn, if there is one."""
+        """Activations of suspended generators."""
         self.pending: list[tuple[int, list[Value]]] = []
         """Values of expressions that are not evaluated to the end, each with the number of frames around it."""
         self.step_site: Place | None = None
@@ -206,7 +206,7 @@ class Run:
         self.objects: dict[str, int] = {}
         """The steps it took to make the objects that entries share, by class."""
         self.remembered: dict[Hashable, Value] = {}
-        """What functions with a cache returned, by the function and its plain arguments."""
+        """Results of functions with a cache, by the function and its plain arguments."""
         self.marks = Marks()
         self.limits: dict[str, None] = {}
         self.faults: list[Fault] = []
@@ -257,7 +257,7 @@ class Run:
         self.named_grads: dict[int, Place] = {}
         """Gradients that a plain name keeps by reference."""
         self.stale_grads: dict[int, tuple[Place, Place]] = {}
-        """Those of them that were overwritten since: (named at, overwritten at)."""
+        """The named gradients that were overwritten since: (named at, overwritten at)."""
         self.rewritten: dict[int, Rewritten] = {}
         self._worked = 0
         self._order = 0
@@ -271,7 +271,7 @@ class Run:
         return self._order
 
     def lasts(self, place: Place) -> None:
-        """What is done here outlives the statements around it, and hangs on their grad mode."""
+        """Note that an effect of this place outlives the statements around it and depends on their grad mode."""
         self.lasting.update(one.node for one in (place, *self.calls))
 
     def reads_gradient(self) -> None:
@@ -279,7 +279,7 @@ class Run:
         self.gradient_read = self._order
 
     def start_after(self, other: Run) -> None:
-        """Take numbers of the program order behind those of another run."""
+        """Continue the program order after the last number of another run."""
         self._order = max(self._order, other._order)
 
     def put_aside(self) -> tuple[int, int]:
@@ -289,7 +289,7 @@ class Run:
         return first, self._order
 
     def go_back(self, order: tuple[int, int]) -> tuple[int, int]:
-        """Continue with numbers that were put aside; returns what `go_on` needs afterwards."""
+        """Continue the program order with reserved numbers; returns the argument for `go_on` afterwards."""
         was = self._order, self._aside
         self._order, self._aside = order[0], order[1] - order[0]
         return was
@@ -322,7 +322,7 @@ class Run:
             self.step(units // WORK_A_STEP)
 
     def weigh(self, values: Iterable[Value]) -> None:
-        """Count the work of looking into containers for what they hold. Raises BudgetExceeded."""
+        """Count the work of going through containers. Raises BudgetExceeded."""
         for value in values:
             if type(value) in CONTAINERS:
                 self.work(extent(value))
@@ -386,14 +386,14 @@ class Run:
         return Place(frame.namespace.path, node)
 
     def emit(self, event: Event) -> None:
-        """Remember an event; one of a pass that may never run is not certain, and one that is waited for is none."""
+        """Remember an event. In a pass that may never run it is not certain; where the program expects an error, it is dropped."""
         if self.expected:
             return
         doubtful = event.certain and (self.unsure or self.assumed())
         self.events.append(replace(event, certain=False) if doubtful else event)
 
     def left(self) -> Left | None:
-        """What was left so far, for another run to `take`; None where more happened than the making of an object."""
+        """The summary of this run, for another run to `take`; None if more happened than the making of an object."""
         happened = (
             self.nodes, self.backwards, self.submodule_inputs, self.lasting, self.lent_nodes, self.kept, self.released,
             self.module_calls, self.retained, self.accumulated, self.doubled, self.cleared, self.reads, self.lost,
