@@ -47,7 +47,7 @@ def answer(
     previous: Analysis | None = None,
     noting: bool = False,
 ) -> Answer:
-    """The engine that ships. previous, noting: see `tape.analyse`."""
+    """The engine that ships. previous, noting: see `engine.analyse`."""
     from gradguard.engine import analyse
 
     # The engine is loaded for the first file that speaks of torch.
