@@ -26,6 +26,8 @@ from gradguard.engine.observe.graphs import VISIT
 from gradguard.engine.state.run import Run
 
 MAX_WRITES_SHOWN = 3
+MAX_INSTANCES = 16
+"""Writes of one statement that are told apart."""
 
 
 @dataclass(slots=True)
@@ -61,6 +63,7 @@ def backward(
         reached, parts = _towards(reached, {tensor: current_node(run, tensor, place) for tensor in inputs})
     second: list[tuple[Node, _Reached]] = []
     order = run.tick()
+    assumed = run.assumed()
     for node in asked.keys() - reached.keys():
         # Not run, since no input lies behind it; without it the root may not require grad, and torch refuses that.
         node.left = order
@@ -88,6 +91,8 @@ def backward(
             node.frees = None
         if retain is False and node.frees is not False:
             node.freed = place
+            if node.frees and assumed:
+                node.frees = None
     for node in reached:
         _read_masks(run, node, place)
     if second:
@@ -129,7 +134,7 @@ def check_saved(
     if saved.reported:
         return False
     tensor = saved.tensor
-    certain = certain and saved.certain and saved.node.certain
+    certain = certain and saved.certain and saved.node.certain and not saved.node.assumed
     writes: list[Write] = []
     known: list[Write] = []
     if tensor.counter.value != saved.version:
@@ -151,6 +156,7 @@ def check_saved(
     # A write that the counter did not see hides none that it will see.
     saved.reported = bool(writes)
     saved.memory_mark = len(tensor.memory.writes)
+    kept_by = tuple([call.node for call in saved.node.calls]), tuple([at for _, at in saved.node.iterations])
     shown: set[object] = set()
     for w in [*writes, *known]:
         if w.place.node in shown or len(shown) >= MAX_WRITES_SHOWN:
@@ -160,6 +166,7 @@ def check_saved(
             run.emit(carried)
             continue
         sure = certain and w.certain and tensor.alias_sure
+        at = [one.instance for one in [*writes, *known] if one.place.node is w.place.node]
         run.emit(
             SavedTensorMutated(
                 w.place,
@@ -167,7 +174,8 @@ def check_saved(
                 fact,
                 write_fact(w, tensor, seen=w in writes),
                 backward_at,
-            )
+            ),
+            [(kept_by, one) for one in at[:MAX_INSTANCES]],
         )
     return False
 
@@ -322,7 +330,7 @@ def _emit_second(
         found = _carrier(run, one, its, reached)
         if found is not None:
             carriers[found[0].node] = found
-    certain = any(its.certain and one.frees is True for one, its in freed)
+    certain = any(its.certain and one.frees is True and not one.assumed for one, its in freed)
     loop = _crosses_loop(run, node)
     apart = run.modes.grad is not True or run.modes.inference or run.gradient_read >= node.walks
     if len(carriers) == 1:

@@ -154,6 +154,7 @@ def record(
         certain=certain,
         iterations=run.iterations(),
         calls=tuple(run.calls),
+        assumed=run.assumed(),
         depth=run.depth,
     )
     likely = certain
@@ -325,6 +326,7 @@ def write(
         done.kind, done.place = "step", run.step_site
     done.order = run.tick()
     done.iterations = run.iterations()
+    done.instance = run.instance()
     done.idle = idle
     if kind in ("op", "augmented", "setitem") and run.functions:
         _note_argument(run, target, done)
@@ -476,6 +478,7 @@ def rebase(run: Run, target: Tensor, node: Node | None) -> None:
         frees=True if target.alias_sure else None,
         iterations=run.iterations(),
         calls=tuple(run.calls),
+        assumed=run.assumed(),
     )
     if base.requires_grad is not False:
         slices.edges.append(Edge(base, base.node))

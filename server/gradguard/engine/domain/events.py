@@ -8,7 +8,8 @@ does it is decided when paths are put together (`driver.merging`).
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 
 from gradguard.engine.domain.tensors import Place
 
@@ -53,6 +54,9 @@ class Event:
     place: Place
     certain: bool | None
     """True: certain. False: likely. None: possible only."""
+    instances: tuple[Hashable, ...] = field(default=(), kw_only=True, compare=False, repr=False)
+    """By what it comes about on its path, as other paths can tell it too: call sites and passes of loops, of the moment
+    it was emitted, and of each write that it is about."""
 
 
 @dataclass(frozen=True, slots=True)

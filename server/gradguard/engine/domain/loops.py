@@ -33,8 +33,9 @@ class Loop:
     exact: bool = False
     long: bool = False
     """Has, or may have, more passes than the engine runs."""
-    assumed: bool = False
-    """Iterates the rows of a tensor of unknown size, so that a second pass is only assumed."""
+    assumed: int | None = None
+    """The first pass that is only assumed: the second over the rows of a tensor of unknown size, and the first of a
+    `while` whose test is unknown when it is reached. None where no pass is."""
     counted: dict[tuple[int, Hashable], tuple[Cell, bool]] = field(default_factory=dict)
     """Numbers that the pass has computed from their own last value (`n += 1`), each with whether it rises."""
     passed: dict[ast.If, int] = field(default_factory=dict)

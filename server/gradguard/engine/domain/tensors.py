@@ -16,6 +16,7 @@ node recorded because of it is not `certain`, and neither is anything concluded 
 from __future__ import annotations
 
 import ast
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 Tri = bool | None
@@ -68,6 +69,8 @@ class Write:
     order: int = 0
     iterations: tuple[tuple[int, int], ...] = ()
     """(loop id, iteration) of every loop around it, outermost first."""
+    instance: Hashable = None
+    """See `Run.instance`."""
     maker: Place | None = None
     """Where the module that writes was made."""
     idle: bool = False
@@ -166,6 +169,8 @@ class Node:
     """Passes no gradient to its inputs: a backward visits the nodes behind it, but their leaves receive nothing."""
     calls: tuple[Place, ...] = ()
     """Call sites from the outermost to the innermost, at recording."""
+    assumed: bool = False
+    """Recorded in a pass of a loop that is only assumed to be."""
     doubled: bool = False
     """Made by `create_graph`: whatever this node saves is saved by the nodes of the first graph, too."""
 

@@ -322,7 +322,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
             if recorded.walks or recorded.left:
                 needed.update(place.node for place in (recorded.place, *recorded.calls))
         needed |= lifetime.retained_in_use(run) | run.lasting
-        paths.append(merging.Path(run.events, survived))
+        paths.append(merging.Path(run.events, survived, oracle.answers))
         shows = bool(run.nodes) or merging.shows(run.events)
         quiet = makes and not (shows or run.faults)
         all_quiet = all_quiet and quiet

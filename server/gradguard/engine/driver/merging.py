@@ -1,9 +1,12 @@
-"""What the paths of an entry saw, put together: each mistake once, certain only if every surviving path has it."""
+"""What the paths of an entry saw, put together: each mistake once, certain only if every surviving path has it and
+none that was not tried could be without it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from gradguard.engine.domain.events import (
     Event,
@@ -21,23 +24,33 @@ class Path:
 
     events: list[Event]
     survived: bool
+    answers: Mapping[Hashable, bool] = field(default_factory=dict)
+    """How it answered each unknown condition that it asked."""
+
+
+Sights = set[tuple[Hashable, int]]
+"""The instances of a mistake that one path is certain of, and how often it met each: see `Event.instances`."""
 
 
 def merged(paths: list[Path]) -> list[Event]:
     """The events of an entry."""
     surviving = [path for path in paths if path.survived] or paths
     seen: dict[object, list[Event]] = {}
-    counts: dict[object, int] = {}
+    sights: dict[object, list[Sights]] = {}
     for path in paths:
         mine: dict[object, Event] = {}
+        instances: dict[object, Counter[Hashable]] = {}
         for event in path.events:
             key = event_key(event)
             known = mine.get(key)
             if known is None or _sureness(event) > _sureness(known):
                 mine[key] = event
+            if event.certain:
+                instances.setdefault(key, Counter()).update(event.instances)
         for key, event in mine.items():
             seen.setdefault(key, []).append(event)
-            counts[key] = counts.get(key, 0) + (path.survived and bool(event.certain))
+            if event.certain and (path.survived or surviving is paths):
+                sights.setdefault(key, []).append(set(instances[key].items()))
     together = []
     released = {
         (e.place.node, e.loop.node) for path in paths for e in path.events if isinstance(e, GraphReleased)
@@ -48,9 +61,55 @@ def merged(paths: list[Path]) -> list[Event]:
         if isinstance(events[0], GraphKept) and (events[0].place.node, events[0].loop.node) in released:
             continue
         best = max(events, key=_sureness)
-        sure = best.certain and counts[key] >= len(surviving)
+        sure = best.certain and len(sights.get(key, ())) == len(surviving)
+        if sure:
+            sure = _on_every_way(sights[key], surviving, paths)
         together.append(best if sure == best.certain else replace(best, certain=sure))
     return together
+
+
+def _on_every_way(sights: list[Sights], surviving: list[Path], paths: list[Path]) -> bool:
+    """Whether a mistake that every surviving path has is on ways that were not tried, too.
+
+    Either all have one and the same instance of it, or all answers were tried of the conditions that it hangs on.
+
+        work(args.a, x); work(args.b, x); ...       a mistake in `work(True, ...)` alone: a path where all are false has none
+        big(x) if args.big else small(x)            a mistake in what both call: there is no third way, whatever else is asked
+    """
+    if set.intersection(*sights):
+        return True
+    apart = []
+    for (one, its), (other, others) in combinations(zip(surviving, sights), 2):
+        if its != others:
+            apart.append(
+                {key for key, answer in one.answers.items() if other.answers.get(key, answer) != answer}
+            )
+    # Of two paths that see it in other ways, the answers in which they differ tell why; one alone tells it best.
+    hangs_on: set[Hashable] = set()
+    for conditions in sorted(apart, key=len):
+        if hangs_on.isdisjoint(conditions):
+            hangs_on |= conditions
+    return _exhausted([{key: path.answers[key] for key in hangs_on & path.answers.keys()} for path in paths])
+
+
+def _exhausted(tried: list[dict[Hashable, bool]]) -> bool:
+    """Whether no answers are left that none of these has given; a path may not have come to ask for some of them."""
+    if not all(tried):
+        return True
+    # Of all ways, a path takes one in two for each answer that it gave.
+    if sum(0.5 ** len(answers) for answers in tried) < 1:
+        return False
+    split = next(iter(tried[0]))
+    return all(
+        _exhausted(
+            [
+                {key: answer for key, answer in answers.items() if key != split}
+                for answers in tried
+                if answers.get(split, way) is way
+            ]
+        )
+        for way in (True, False)
+    )
 
 
 def shows(events: Iterable[Event]) -> bool:

@@ -217,7 +217,7 @@ def _for(run: Run, frame: Frame, node: ast.For | ast.AsyncFor) -> Steps:
     loop = run.loop(run.place(frame, node), "for")
     loop.over = source.kind
     loop.exact = source.exact
-    loop.assumed = source.kind == "tensor" and not source.exact
+    loop.assumed = 1 if source.kind == "tensor" and not source.exact else None
     loop.length = source.length or 0
     limit = MAX_EXACT if source.length is None or source.length <= MAX_EXACT else 2
     if len(run.loops) >= 2 and (source.length or 0) > 4:
@@ -300,6 +300,8 @@ def _while(run: Run, frame: Frame, node: ast.While) -> Steps:
                 # `while len(queue) > 8` asks what an outer loop has counted, as `if` would.
                 if not truth(run, frame, test, node.test):
                     break
+            elif known is None and not loop.iteration:
+                loop.assumed = 0
             endless = isinstance(node.test, ast.Constant)
             unknown += known is None or endless
             concrete += known is True and not endless

@@ -373,8 +373,8 @@ class Run:
         return tuple([(loop.number, loop.iteration) for loop in self.loops if loop.kind != "comprehension"])
 
     def assumed(self) -> bool:
-        """Whether the running pass of a loop over rows of an unknown number is only assumed to be."""
-        return any(loop.assumed and loop.iteration for loop in self.loops)
+        """Whether a running pass of a loop is only assumed to be."""
+        return any(loop.assumed is not None and loop.iteration >= loop.assumed for loop in self.loops)
 
     def here(self) -> Place:
         """The statement that is running."""
@@ -385,12 +385,22 @@ class Run:
         """Where `node` of this frame stands."""
         return Place(frame.namespace.path, node)
 
-    def emit(self, event: Event) -> None:
-        """Remember an event. In a pass that may never run it is not certain; where the program expects an error, it is dropped."""
+    def emit(self, event: Event, instances: Iterable[Hashable] = ((),)) -> None:
+        """Remember an event. In a pass that may never run it is not certain; where the program expects an error, it is dropped.
+
+        instances: of what it is about, see `Event.instances`.
+        """
         if self.expected:
             return
-        doubtful = event.certain and (self.unsure or self.assumed())
-        self.events.append(replace(event, certain=False) if doubtful else event)
+        certain = False if event.certain and (self.unsure or self.assumed()) else event.certain
+        now = self.instance()
+        self.events.append(
+            replace(event, certain=certain, instances=tuple([(now, one) for one in instances]))
+        )
+
+    def instance(self) -> Hashable:
+        """What tells this moment from others at the same place, on whichever path: call sites and passes of loops."""
+        return tuple([call.node for call in self.calls]), tuple([loop.iteration for loop in self.loops])
 
     def left(self) -> Left | None:
         """The summary of this run, for another run to `take`; None if more happened than the making of an object."""
