@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from gradguard.engine.domain.conditions import key_of
 from gradguard.engine.domain.keys import Key, negated, of_setting, root
-from gradguard.engine.domain.values import TupleV, token
+from gradguard.engine.domain.values import External, ListV, TupleV, token
 
 
 def doubled(times: int, start: object = ("#", 1)) -> Key:
@@ -77,3 +78,14 @@ def test_large_tuples_have_a_key_of_their_own() -> None:
         large = TupleV((large, large))
     assert token(large) == token(large)
     assert token(large) != token(TupleV(large.items))
+
+
+def test_values_that_live_one_after_the_other_have_different_keys() -> None:
+    """Python gives the number of an object that is gone to the next: a condition over one would answer for the other."""
+    keys = {key_of(ListV()) for _ in range(9)}
+    assert len(keys) == 9
+
+
+def test_a_name_of_a_library_is_the_same_however_often_it_is_read() -> None:
+    one, other = External("enum.RED"), External("enum.RED")
+    assert key_of(one) == key_of(other) != key_of(External("enum.GREEN"))

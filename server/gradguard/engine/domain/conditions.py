@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from gradguard.engine.domain.keys import Itself
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import ArrayV, DictV, External, ListV, Sym, TupleV, Value, of_tuple
 
@@ -23,7 +24,7 @@ def key_of(value: Value) -> Hashable:
         return ("t", value.number, value.counter.value)
     if isinstance(value, TupleV):
         return of_tuple(value, key_of)
-    return ("id", id(value))
+    return Itself(value)
 
 
 def known_truth(value: Value) -> bool | None:

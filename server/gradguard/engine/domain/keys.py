@@ -11,6 +11,7 @@ costs sixty keys, and asking whether two of them are the same no more than that.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 
 HOST = "host"
 """Begins the key of a value that was made on the CPU and never moved, and the keys of its parts."""
@@ -20,6 +21,16 @@ SETTING = "setting"
 
 SPELLED = 64
 """Parts up to which a key is written out."""
+
+
+@dataclass(slots=True, frozen=True, repr=False)
+class Itself:
+    """The key of an object. It holds the object: Python gives the number of one that is gone to the next."""
+
+    value: Hashable
+
+    def __repr__(self) -> str:
+        return f"<{id(self.value):x}>"
 
 
 class Key:

@@ -13,7 +13,7 @@ from types import EllipsisType, NoneType
 from typing import Any, TypeAlias
 
 from gradguard.engine.domain.fault import Fault
-from gradguard.engine.domain.keys import Key, Structure
+from gradguard.engine.domain.keys import Itself, Key, Structure
 from gradguard.engine.domain.modes import Modes
 from gradguard.engine.domain.tensors import NO_CUTS, Cut, Place, Tensor, Tri, Version
 from gradguard.engine.domain.versions import VersionV
@@ -420,7 +420,7 @@ def token(key: Value) -> Hashable:
         return key.key
     if isinstance(key, TupleV):
         return of_tuple(key, token)
-    return ("id", id(key))
+    return Itself(key)
 
 
 MAX_KEYED = 256
@@ -445,7 +445,7 @@ def of_tuple(value: TupleV, of_part: Callable[[Value], Hashable]) -> Hashable:
             parts.append(part)
         return Key(*parts)
 
-    return key(value, 0) or ("id", id(value))
+    return key(value, 0) or Itself(value)
 
 
 Container = ListV | DictV

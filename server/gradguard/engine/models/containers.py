@@ -10,6 +10,7 @@ from gradguard.engine.autograd import machine
 from gradguard.engine.domain import spelling
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.conditions import key_of
+from gradguard.engine.domain.keys import Itself
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
     CONTAINERS,
@@ -185,7 +186,7 @@ def _get(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Val
         return held[1]
     if owner.open or isinstance(key, Sym):
         default = call.get(1, "default")
-        known = run.oracle.decide(("has", id(owner), token(key)), False, weak=True, at=node)
+        known = run.oracle.decide(("has", Itself(owner), token(key)), False, weak=True, at=node)
         if known and owner.items:
             return last_of(run, owner)
         return run.fresh() if known else default

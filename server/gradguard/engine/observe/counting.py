@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 
+from gradguard.engine.domain.keys import Itself
 from gradguard.engine.domain.loops import Loop
 from gradguard.engine.domain.values import (
     Cell,
@@ -106,7 +107,7 @@ def length(container: Container) -> Value:
     known = len(container.items)
     if not container.counted or not known or (isinstance(container, ListV) and container.maxlen == known):
         return known
-    return _later(Sym(("len", ("id", id(container)), known), "index"))
+    return _later(Sym(("len", Itself(container), known), "index"))
 
 
 def _forget(run: Run, at: Cell, rises: bool) -> None:
