@@ -81,9 +81,12 @@ class Sym:
 
     def forget(self) -> None:
         """Drop all that was noted of it."""
-        blank = Sym(self.key)
+        self.note_as(Sym(self.key))
+
+    def note_as(self, other: Sym) -> None:
+        """Share all that was noted of another value, and what is noted in its attributes and items from here on."""
         for name in NOTED:
-            setattr(self, name, getattr(blank, name))
+            setattr(self, name, getattr(other, name))
 
 
 NOTED = tuple(name for name in Sym.__slots__ if name not in ("data", "key", "kind", "tensor", "text"))

@@ -131,14 +131,7 @@ def declared(value: Value, annotation: ast.expr) -> Value:
     if kind not in _PLAIN:
         return value
     made = Sym(value.key, kind, data=value.data, text=value.text)
-    made.attributes, made.items = value.attributes, value.items
-    made.owner, made.name, made.called, made.cuts = value.owner, value.name, value.called, value.cuts
-    made.graphless, made.counted, made.later, made.reading = (
-        value.graphless,
-        value.counted,
-        value.later,
-        value.reading,
-    )
+    made.note_as(value)
     return made
 
 
