@@ -196,9 +196,9 @@ _LEFT_OUT = {
 
 
 def _fields(kind: type) -> tuple[str, ...] | None:
-    slots: tuple[str, ...] | None = getattr(kind, "__slots__", None)
-    if slots is None or not kind.__module__.startswith("gradguard.engine."):
+    if not hasattr(kind, "__slots__") or not kind.__module__.startswith("gradguard.engine."):
         return None
+    slots = [name for base in kind.__mro__ for name in getattr(base, "__slots__", ())]
     left_out = _LEFT_OUT.get(kind, ())
     return tuple(name for name in slots if name not in left_out)
 
