@@ -74,7 +74,7 @@ def train{0}(loader, epochs=3, device="cuda"):
     for epoch in range(epochs):
         total = 0.0
         for step, (x, y) in enumerate(loader):
-            loss = F.mse_loss(model(x.to(device)), y.to(device))
+            loss = nn.functional.mse_loss(model(x.to(device)), y.to(device))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -85,6 +85,7 @@ def train{0}(loader, epochs=3, device="cuda"):
 
 
 """
+"""A model and its training loop, for files of any length."""
 
 
 LEAF = "x = torch.rand(8, 8, requires_grad=True)\n"

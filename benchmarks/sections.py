@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import corpus, found, peers, timing
+from benchmarks import corpus, found, growing, peers, timing
 from benchmarks import keystrokes as typed
 from benchmarks.corpus import Library
 
@@ -22,44 +22,8 @@ SERVER = ROOT / "server"
 ENVIRONMENT = {"PYTHONPATH": str(SERVER)}
 GRADGUARD = [sys.executable, "-m", "gradguard"]
 
-TRAINING = """\
-import torch
-from torch import nn
-
-
-class Net{0}(nn.Module):
-    def __init__(self, width=64):
-        super().__init__()
-        self.first = nn.Linear(width, width)
-        self.norm = nn.LayerNorm(width)
-        self.last = nn.Linear(width, 1)
-
-    def forward(self, x, mask=None):
-        hidden = torch.relu(self.first(x))
-        if mask is not None:
-            hidden = hidden * mask
-        hidden = self.norm(hidden + x)
-        return self.last(hidden).squeeze(-1)
-
-
-def train{0}(loader, epochs=3, device="cuda"):
-    model = Net{0}().to(device)
-    optimizer = torch.optim.Adam(model.parameters())
-    for epoch in range(epochs):
-        total = 0.0
-        for step, (x, y) in enumerate(loader):
-            loss = nn.functional.mse_loss(model(x.to(device)), y.to(device))
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            if step % 100 == 0:
-                total += loss.item()
-        print(epoch, total)
-    return model
-
-
-"""
-"""A model and its training loop, for files of any length."""
+TRAINING = "import torch\nfrom torch import nn\n\n\n" + growing.TRAINER
+"""A file with one."""
 
 
 def _with_cache_in(folder: Path) -> dict[str, str]:

@@ -341,6 +341,14 @@ def write(
     return True
 
 
+def write_unseen(run: Run, place: Place, target: Tensor, op: str, kind: str, node: ast.AST) -> None:
+    """A write that no version counter sees, through NumPy or `.data`; `node` is how the program spells it."""
+    done = Write(place, op, target, counted=False, kind=kind, statement=run.statement, via=source_text(node))
+    done.order = run.tick()
+    done.iterations = run.iterations()
+    target.memory.writes.append(done)
+
+
 def onto_itself(op: str, target: Tensor, sources: Iterable[Tensor]) -> bool:
     """Whether a write copies each element onto itself, as `x.data.copy_(x.detach())` does: torch does nothing then."""
     given = tuple(sources)

@@ -113,22 +113,9 @@ _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", 
 _INDICES = frozenset(
     {"argmax", "argmin", "argsort", "nonzero", "searchsorted", "bucketize", "multinomial", "count_nonzero"}
 )
-_CASTS = frozenset(
-    {
-        "float",
-        "double",
-        "half",
-        "bfloat16",
-        "int",
-        "long",
-        "short",
-        "bool",
-        "byte",
-        "char",
-        "cfloat",
-        "cdouble",
-    }
-)
+CASTS = ("float", "double", "half", "bfloat16", "int", "long", "short", "bool", "byte", "char")
+"""Methods that give a real tensor the dtype that they are named after."""
+_CASTS = frozenset({*CASTS, "cfloat", "cdouble"})
 _TO_COMPLEX = frozenset({
     "complex", "eig", "eigvals", "fft", "fft2", "fftn", "ifft", "ifft2", "ifftn", "ihfft", "ihfft2", "ihfftn", "polar", "rfft", "rfft2",
     "rfftn", "stft", "view_as_complex",

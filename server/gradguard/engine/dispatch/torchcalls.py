@@ -9,9 +9,8 @@ from gradguard.engine.autograd import machine
 from gradguard.engine.autograd.overlap import Operands
 from gradguard.engine.dispatch import apply, binding
 from gradguard.engine.dispatch.binding import Bound
-from gradguard.engine.domain import spelling
 from gradguard.engine.domain.arguments import Call
-from gradguard.engine.domain.tensors import Place, Tensor, Tri, Write, both, either
+from gradguard.engine.domain.tensors import Place, Tensor, Tri, both, either
 from gradguard.engine.domain.values import (
     MISSING,
     ArrayV,
@@ -183,16 +182,4 @@ def array_write(run: Run, frame: Frame, array: ArrayV, node: ast.AST, op: str) -
     target = array.memory_of
     if target is None:
         return
-    place = run.place(frame, run.statement or node)
-    done = Write(
-        place,
-        op,
-        target,
-        counted=False,
-        kind="numpy",
-        statement=run.statement,
-        via=spelling.source_text(node),
-    )
-    done.order = run.tick()
-    done.iterations = run.iterations()
-    target.memory.writes.append(done)
+    machine.write_unseen(run, run.place(frame, run.statement or node), target, op, "numpy", node)

@@ -14,9 +14,7 @@ from dataclasses import dataclass, field, replace
 from gradguard.engine.autograd import backward
 from gradguard.engine.domain import classes
 from gradguard.engine.domain.arguments import Call
-from gradguard.engine.domain.events import (
-    Event,
-)
+from gradguard.engine.domain.events import Event
 from gradguard.engine.domain.facts import Facts, Notes
 from gradguard.engine.domain.fault import Fault
 from gradguard.engine.domain.sharing import NOBODY, Sharing

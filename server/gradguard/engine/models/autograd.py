@@ -133,7 +133,6 @@ def _doubled(
 
 def function_apply(run: Run, frame: Frame, cls: ClassV, call: Call, node: ast.AST) -> Value:
     """`MyFunction.apply(...)`: forward without recording, then one node that keeps what the context saved."""
-
     context = Instance(TorchName("torch.autograd.function.FunctionCtx"), made=call.place)
     forward = classes.class_lookup(cls, "forward")
     setup = classes.class_lookup(cls, "setup_context")
@@ -230,7 +229,6 @@ def _function_result(
 
 def check_backward(run: Run, cls: ClassV, frame: Frame) -> None:
     """Interpret a Function's `backward` once, to see what it writes."""
-
     method = classes.class_lookup(cls, "backward")
     if not isinstance(method, FunctionV) or isinstance(method.node, ast.Lambda):
         return
@@ -290,7 +288,6 @@ MODELS.methods_of("FunctionCtx", {
 @MODELS.torch_function("torch.utils.checkpoint.checkpoint")
 def _checkpoint(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """Runs the function now and keeps its tensor arguments, checked at backward."""
-
     function = call.get(0, "function")
     kwargs = {k: v for k, v in call.kwargs.items() if k not in _CHECKPOINT_OPTIONS}
     rest = Call(call.args[1:], kwargs, call.place, call.exprs[1:], call.kwexprs)

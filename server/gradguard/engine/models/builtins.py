@@ -169,7 +169,6 @@ def _sorted(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 
 def in_order(run: Run, frame: Frame, items: list[Value], call: Call, node: ast.AST) -> list[Value]:
     """The items as `sorted` and `list.sort` order them; as they are where a key is not known."""
-
     key = call.kwargs.get("key")
     keys = items
     if key is not None:

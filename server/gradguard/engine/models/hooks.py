@@ -29,7 +29,6 @@ MODELS = Registry()
 
 def tensor_hook(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
     """`t.register_hook(f)`: run `f` once on a gradient, to see whether it writes it."""
-
     hook = call.get(0, "hook")
     if isinstance(hook, (FunctionV, Method)):
         gradient = run.tensor(call.place)
@@ -81,7 +80,6 @@ for _name in (
 
 def before_forward(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Call:
     """Pre-hooks, and the view that a full backward hook puts around the inputs."""
-
     for kind, hook, _ in list(module.hooks):
         if kind == "pre":
             result = call_value(
@@ -137,7 +135,6 @@ def after_forward(
     run: Run, frame: Frame, module: Instance, call: Call, result: Value, node: ast.AST
 ) -> Value:
     """Forward hooks, and the view that a full backward hook puts around the output."""
-
     for kind, hook, _ in list(module.hooks):
         if kind == "forward":
             full = Call([module, TupleV(tuple(call.args)), result], {}, call.place, [None] * 3, {})

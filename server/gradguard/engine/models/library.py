@@ -44,7 +44,6 @@ from gradguard.engine.models import (
     tensor_methods,
     torchlib,
 )
-from gradguard.engine.models.modules import forward_base, init
 from gradguard.engine.models.registry import Registry
 from gradguard.engine.python.calls import call_value
 from gradguard.engine.state.run import Run
@@ -60,7 +59,6 @@ REGISTRY = Registry.of(
 
 def torch(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
     """Call a name of torch."""
-
     call.name = path.rpartition(".")[2]
     handler = REGISTRY.torch.get(path)
     if handler is not None:
@@ -70,7 +68,6 @@ def torch(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value
 
 def external(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
     """Call a name of another library, or a builtin."""
-
     call.name = path.rpartition(".")[2]
     handler = REGISTRY.external.get(path)
     if handler is not None:
@@ -80,11 +77,7 @@ def external(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Va
 
 def external_attribute(run: Run, owner: External, name: str) -> Value:
     """`np.pi`, `os.path`, ..."""
-    return External(
-        f"{owner.path.removeprefix('builtins.')}.{name}"
-        if not owner.path.startswith("builtins.")
-        else f"{owner.path}.{name}"
-    )
+    return External(f"{owner.path}.{name}")
 
 
 def method(run: Run, frame: Frame, receiver: Value, name: str, call: Call, node: ast.AST) -> Value:
@@ -116,7 +109,6 @@ def method(run: Run, frame: Frame, receiver: Value, name: str, call: Call, node:
 
 def instance_attribute(run: Run, owner: Instance, name: str) -> Value:
     """Attribute that torch's base class gives an object, or MISSING."""
-
     kind = kind_of(owner)
     if f"{kind}.{name}" in REGISTRY.methods or (kind != "object" and f"object.{name}" in REGISTRY.methods):
         return BuiltinMethod(owner, name)
@@ -152,11 +144,11 @@ def super_call(run: Run, frame: Frame, owner: SuperV, name: str, call: Call, nod
     receiver = owner.receiver
     if name == "__init__":
         if isinstance(receiver, Instance):
-            init(run, frame, receiver, call, node)
+            modules.init(run, frame, receiver, call, node)
         return None
     if isinstance(receiver, Instance):
         if name in ("forward", "__call__"):
-            return forward_base(run, frame, receiver, call, node)
+            return modules.forward_base(run, frame, receiver, call, node)
         handler = REGISTRY.methods.get(f"{kind_of(receiver)}.{name}")
         if handler is not None:
             return handler(run, frame, receiver, call, node)

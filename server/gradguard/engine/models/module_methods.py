@@ -105,7 +105,6 @@ def _same(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -
 
 def _moved(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
     """`.to(device)`: parameters stay the same objects."""
-
     target = call.args[0] if call.args else call.kwargs.get("device")
     name = call.name
     device: str | None = None

@@ -53,7 +53,6 @@ def is_module_class(path: str) -> bool:
 
 def make(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Instance:
     """An object of a class of `torch.nn`."""
-
     path = canonical_class(path)
     made = Instance(TorchName(path), made=call.place)
     fill(run, made, path, call)
@@ -142,7 +141,6 @@ def _fill_container(run: Run, made: Instance, name: str, call: Call) -> None:
 
 def init(run: Run, frame: Frame, made: Instance, call: Call, node: ast.AST) -> None:
     """`super().__init__(...)` reaching a class of torch."""
-
     for base in classes.linear(made.cls):
         if isinstance(base, TorchName):
             if base.path == "torch.nn.Module":

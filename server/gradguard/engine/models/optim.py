@@ -51,7 +51,6 @@ def make(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Instan
 
 def fill(run: Run, frame: Frame, made: Instance, call: Call, node: ast.AST) -> None:
     """`param_groups` and `state`, as `Optimizer.__init__` makes them."""
-
     given = call.get(0, "params")
     groups: list[Value] = []
     loose: list[Value] = []
@@ -105,7 +104,6 @@ def parameters(optimizer: Instance) -> list[Tensor]:
 
 def step(run: Run, frame: Frame, optimizer: Instance, call: Call, node: ast.AST) -> Value:
     """`step(closure)`: the closure runs, then every parameter that has a gradient is written."""
-
     closure = call.get(0, "closure")
     result: Value = None
     lbfgs = getattr(optimizer.cls, "path", "").endswith("LBFGS")
@@ -200,7 +198,6 @@ def _scaler(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 
 def _scale(run: Run, frame: Frame, scaler: Instance, call: Call, node: ast.AST) -> Value:
     """The scaled loss is a new tensor over the loss."""
-
     loss = call.get(0, "outputs")
     if isinstance(loss, Sym):
         loss = as_tensor(run, loss)

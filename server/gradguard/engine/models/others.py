@@ -191,7 +191,6 @@ _NUMBER_KINDS = ("number", "int", "index", "bool")
 
 def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: Call, node: ast.AST) -> Value:
     """A method of an unknown object."""
-
     if name in ("backward", "manual_backward") and call.args:
         return differentiate(run, call, node)
     if name == "zero_grad":

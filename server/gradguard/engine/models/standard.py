@@ -233,7 +233,6 @@ def _field(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 @MODELS.external_function("dataclasses.replace", "copy.replace")
 def _replaced(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """A new object of the same class, with the fields of the old one but for those that are named."""
-
     old = call.get(0, "obj")
     if not isinstance(old, Instance) or not isinstance(old.cls, ClassV) or not old.cls.dataclass:
         return run.fresh()
@@ -258,7 +257,6 @@ def _gathered(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 @MODELS.external_function("contextlib.suppress", "pytest.raises")
 def _expects(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """A block that waits for an error: where it may be torch's, what raises in there is meant to."""
-
     given = [one for value in call.args for one in (value.items if isinstance(value, TupleV) else (value,))]
     names = {str(getattr(one, "path", "")).rpartition(".")[2] for one in given}
     return ContextV(

@@ -12,7 +12,7 @@ from gradguard.engine.dispatch import shapes, torchcalls
 from gradguard.engine.domain import spelling, strides
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.conditions import known_truth
-from gradguard.engine.domain.tensors import Tensor, Write, both
+from gradguard.engine.domain.tensors import Tensor, both
 from gradguard.engine.domain.values import (
     MISSING,
     ArrayV,
@@ -160,19 +160,7 @@ def assign_data(run: Run, frame: Frame, owner: Tensor, value: Value, node: ast.A
     lend(run, (owner, given) if isinstance(given, Tensor) and given.memory is not owner.memory else ())
     if isinstance(given, Tensor) and (given.memory is owner.memory or _twin(given, owner)):
         return
-    place = run.place(frame, run.statement or node)
-    done = Write(
-        place,
-        ".data =",
-        owner,
-        counted=False,
-        kind="data",
-        statement=run.statement,
-        via=spelling.source_text(node),
-    )
-    done.order = run.tick()
-    done.iterations = run.iterations()
-    owner.memory.writes.append(done)
+    machine.write_unseen(run, run.place(frame, run.statement or node), owner, ".data =", "data", node)
 
 
 def _lies_as(owner: Tensor, given: Tensor) -> None:
@@ -519,17 +507,5 @@ _METHODS: dict[str, Handler] = {
     "cpu": _to,
     "xpu": _to,
 }
-for _cast in (
-    "float",
-    "double",
-    "half",
-    "bfloat16",
-    "int",
-    "long",
-    "short",
-    "bool",
-    "byte",
-    "char",
-    "type_as",
-):
+for _cast in (*shapes.CASTS, "type_as"):
     _METHODS[_cast] = _to

@@ -105,7 +105,6 @@ def refused(run: Run, place: Place) -> None:
 
 def shown(run: Run, values: Iterable[Value]) -> None:
     """Remember that a person is shown these values: what is told of a module names the flags of all in it."""
-
     waiting = list(values)
     seen: set[int] = set()
     while waiting and len(seen) < MAX_VISITS:
@@ -297,7 +296,6 @@ class _Step:
     @property
     def guarded(self) -> bool:
         """Whether binding it anew runs code of the program, or is refused."""
-
         return (
             self.kind == "."
             and isinstance(self.held_by, Instance)

@@ -19,7 +19,6 @@ from gradguard.engine.state.run import Run
 
 def unpack_into(run: Run, frame: Frame, target: ast.expr, value: Value) -> None:
     """Assign to any target."""
-
     kind = type(target)
     if kind is ast.Name:
         assign_name(run, frame, target.id, value, target)  # type: ignore[attr-defined]

@@ -206,7 +206,6 @@ def _drive(steps: Steps) -> Signal:
 
 def _generate(run: Run, inner: Frame, function: FunctionV) -> Generator[Value, Value, None]:
     """Items of a generator function, each computed when asked for; takes what its caller sends."""
-
     assert not isinstance(function.node, ast.Lambda)
     modes = _modes(run, function)
     steps = run.python.execute(run, inner, function.node.body)

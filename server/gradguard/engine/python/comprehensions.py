@@ -20,7 +20,6 @@ _Turns = Generator[None, None, bool]
 
 def gathered(run: Run, frame: Frame, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
     """All items, now."""
-
     made = ListV(made=run.place(frame, node), kind="set" if isinstance(node, ast.SetComp) else "list")
     inner = _inside(frame)
     mark = run.pend(made.items)
@@ -33,7 +32,6 @@ def gathered(run: Run, frame: Frame, node: ast.ListComp | ast.SetComp | ast.Gene
 
 def table(run: Run, frame: Frame, node: ast.DictComp) -> Value:
     """All entries, now."""
-
     made = DictV(made=run.place(frame, node))
     inner = _inside(frame)
     mark = run.pend([made])

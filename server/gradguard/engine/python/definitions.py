@@ -31,7 +31,6 @@ _DROPPED = frozenset({
 
 def function(run: Run, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:
     """The value of a `def`, with its decorators applied."""
-
     made = make_function(run, frame, node, node.name)
     value: Value = made
     for decorator in reversed(node.decorator_list):
@@ -106,7 +105,6 @@ def _frozen(decorator: ast.expr) -> bool:
 
 def class_(run: Run, frame: Frame, node: ast.ClassDef) -> Value:
     """The value of a `class` statement."""
-
     bases = [run.python.evaluate(run, frame, base) for base in node.bases]
     made = ClassV(node.name, bases, {}, node, frame.namespace)
     body = Frame(

@@ -57,7 +57,6 @@ MAX_STARS = 32
 
 def import_names(run: Run, frame: Frame, node: ast.Import) -> None:
     """`import a.b as c`."""
-
     for alias in node.names:
         full = alias.name
         module = _module(run, full, 0, frame)
@@ -70,7 +69,6 @@ def import_names(run: Run, frame: Frame, node: ast.Import) -> None:
 
 def import_from(run: Run, frame: Frame, node: ast.ImportFrom) -> None:
     """`from a import b as c`."""
-
     home = _module(run, node.module or "", node.level, frame)
     at_top = frame.variables is frame.namespace.variables
     for alias in node.names:

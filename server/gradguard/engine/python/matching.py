@@ -13,7 +13,6 @@ from gradguard.engine.state.run import Run
 
 def matches(run: Run, frame: Frame, subject: Value, pattern: ast.pattern) -> bool:
     """Whether the pattern takes the subject on this path; names it captures are bound."""
-
     if isinstance(pattern, ast.MatchAs):
         if pattern.pattern is not None and not matches(run, frame, subject, pattern.pattern):
             return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from typing import cast
 
 from gradguard.engine.domain.values import ClassV, Frame, FunctionV, LazyV, Value
 from gradguard.engine.python import lazy
@@ -34,9 +33,10 @@ def _forget(run: Run, frame: Frame, node: ast.stmt) -> None:
             frame.variables[name] = run.fresh(text=name)
     stay = (*lazy.UNCHANGING, LazyV, bool, int, float, str, type(None))
     for name in sorted(lazy.named(node) - bound):
-        for scope in (frame.variables, frame.namespace.variables):
-            variables: dict[str, Value] = scope
-            if not isinstance(dict.get(cast("dict[str, object]", variables), name), stay):
+        scopes: tuple[dict[str, Value], ...] = (frame.variables, frame.namespace.variables)
+        for variables in scopes:
+            held: Value = dict.get(variables, name)
+            if not isinstance(held, stay):
                 variables[name] = run.fresh(text=name)
 
 
