@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 
 from gradguard.engine.domain.classes import kind_of
 from gradguard.engine.domain.tensors import Tensor
@@ -115,12 +115,135 @@ MAX_PREFIX = 1000
 """Characters of the dotted name of a module that is looked into."""
 
 
+def named_children(module: Instance) -> list[tuple[str, Instance]]:
+    """The children with their names, each under each name that it has, in the order in which torch has them."""
+    return [
+        (key, value)
+        for key, value in _named_members(module)
+        if isinstance(value, Instance) and is_module(value)
+    ]
+
+
 def _named_members(module: Instance) -> Iterator[tuple[str, Value]]:
     children = module.attributes.get("__children__")
+    if isinstance(children, ListV):
+        numbered = {id(value) for value in children.items if isinstance(value, Instance)}
+        named: dict[int, str] = {}
+        for key, value in module.attributes.items():
+            if id(value) in numbered:
+                named[id(value)] = key
+            elif key != "__children__":
+                yield key, value
+        for index, value in enumerate(children.items):
+            yield named.pop(id(value), str(index)), value
+        return
     for key, value in module.attributes.items():
         if key != "__children__":
             yield key, value
-    if isinstance(children, ListV):
-        yield from ((str(index), value) for index, value in enumerate(children.items))
-    elif isinstance(children, DictV):
+    if isinstance(children, DictV):
         yield from ((key, value) for key, value in children.items.values() if isinstance(key, str))
+
+
+def set_member(module: Instance, name: str, value: Value) -> None:
+    """`module.name = value`, of a module that has numbered or named children: it becomes, or replaces, one of them.
+
+    `setattr(layers, "1", other)` exchanges the second child, `layers.head = other` adds one.
+    """
+    children = module.attributes.get("__children__")
+    if children is None:
+        module.attributes[name] = value
+        return
+    old = module.attributes.get(name)
+    if isinstance(children, ListV) and name.isdigit():
+        at = int(name)
+        if at < len(children.items):
+            replace_child(module, at, value)
+        else:
+            children.items.append(value)
+        return
+    if isinstance(children, DictV) and isinstance(value, Instance) and is_module(value):
+        children.items[name] = (name, value)
+        return
+    module.attributes[name] = value
+    if isinstance(children, ListV) and isinstance(value, Instance) and is_module(value):
+        at = next((at for at, one in enumerate(children.items) if one is old), -1)
+        if old is not None and at >= 0:
+            children.items[at] = value
+        else:
+            children.items.append(value)
+
+
+def replace_child(module: Instance, at: int, value: Value) -> None:
+    """Put another child in the place of a numbered one, whatever name it has."""
+    children = module.attributes["__children__"]
+    assert isinstance(children, ListV)
+    old, children.items[at] = children.items[at], value
+    for name, held in list(module.attributes.items()):
+        if held is old and name != "__children__":
+            module.attributes[name] = value
+
+
+def remove_member(module: Instance, name: str) -> None:
+    """`del module.name`."""
+    children = module.attributes.get("__children__")
+    old = module.attributes.pop(name, None)
+    if isinstance(children, DictV):
+        children.items.pop(name, None)
+    elif isinstance(children, ListV):
+        if name.isdigit() and int(name) < len(children.items):
+            old = children.items[int(name)]
+        children.items[:] = [one for one in children.items if old is None or one is not old]
+
+
+class _Members(MutableMapping[object, tuple[Value, Value]]):
+    """Some of a module's members as the items of a dictionary: who changes one changes the other."""
+
+    def __init__(self, module: Instance, belongs: Callable[[Value], bool]) -> None:
+        self._module, self._belongs = module, belongs
+
+    def _known(self) -> dict[str, Value]:
+        return {name: value for name, value in _named_members(self._module) if self._belongs(value)}
+
+    def __getitem__(self, key: object) -> tuple[Value, Value]:
+        return str(key), self._known()[str(key)]
+
+    def __setitem__(self, key: object, item: tuple[Value, Value]) -> None:
+        set_member(self._module, str(key), item[1])
+
+    def __delitem__(self, key: object) -> None:
+        if str(key) not in self._known():
+            raise KeyError(key)
+        remove_member(self._module, str(key))
+
+    def __iter__(self) -> Iterator[object]:
+        return iter(self._known())
+
+    def __len__(self) -> int:
+        return len(self._known())
+
+
+_BELONGS: dict[str, Callable[[Value], bool]] = {
+    "_modules": lambda value: isinstance(value, Instance) and is_module(value),
+    "_parameters": lambda value: isinstance(value, Tensor) and value.parameter,
+    "_buffers": lambda value: isinstance(value, Tensor) and not value.parameter,
+}
+
+
+def registered(module: Instance, what: str) -> DictV:
+    """`module._modules`, `module._parameters`, `module._buffers`."""
+    return DictV(_Members(module, _BELONGS[what]), open=unlisted(module))
+
+
+def unlisted(module: Instance) -> bool:
+    """Whether a module itself may have children or parameters that are not known."""
+    children = module.attributes.get("__children__")
+    if module.attributes.get("__opaque__") or (isinstance(children, (ListV, DictV)) and children.open):
+        return True
+    members = members_of(module)
+    if any(isinstance(value, Sym) and value.kind == "module" for value in members):
+        return True
+    # An attribute of any kind is a setting far more often than a layer, where others are layers.
+    found = any(
+        isinstance(value, Tensor) or (isinstance(value, Instance) and is_module(value)) for value in members
+    )
+    return not found and any(isinstance(value, Sym) and value.kind == "any" for value in members)

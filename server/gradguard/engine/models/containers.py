@@ -221,7 +221,14 @@ def _update(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> 
             dict_set(owner, key, value)
         owner.open = bounds.cut_table(run, owner.items) or owner.open or source.open
     elif source is not None:
-        owner.open = True
+        pairs = iterate(run, frame, source, node)
+        for item in islice(pairs.source, bounds.MAX_ITEMS + 1):
+            if isinstance(item, (TupleV, ListV)) and len(item.items) == 2:
+                _remember(run, frame, item.items[1], node)
+                dict_set(owner, item.items[0], item.items[1])
+            else:
+                owner.open = True
+        owner.open = bounds.cut_table(run, owner.items) or owner.open or not pairs.exact
     for name, value in call.kwargs.items():
         _remember(run, frame, value, node)
         dict_set(owner, name, value)

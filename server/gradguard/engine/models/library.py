@@ -7,6 +7,7 @@ that comes from the op table.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from gradguard.engine.domain import classes
 from gradguard.engine.domain.arguments import Call
@@ -34,6 +35,7 @@ from gradguard.engine.models import (
     creation,
     einsum,
     hooks,
+    module_members,
     module_methods,
     modules,
     operations,
@@ -51,7 +53,7 @@ from gradguard.engine.state.run import Run
 REGISTRY = Registry.of(
     part.MODELS
     for part in (
-        autograd, builtins, creation, einsum, hooks, module_methods, modules, operations, optim, packages, standard, torchlib,
+        autograd, builtins, creation, einsum, hooks, module_members, module_methods, modules, operations, optim, packages, standard, torchlib,
     )
 )  # fmt: skip
 """Every model, by what it stands for."""
@@ -119,6 +121,18 @@ def instance_attribute(run: Run, owner: Instance, name: str) -> Value:
     return MISSING
 
 
+def special(
+    run: Run, frame: Frame, receiver: Instance, name: str, args: Sequence[Value], node: ast.AST
+) -> Value:
+    """A special method that torch's base class gives an object, called; MISSING where it has none."""
+    handler = REGISTRY.methods.get(f"{kind_of(receiver)}.{name}")
+    if handler is None:
+        return MISSING
+    call = Call(list(args), {}, run.place(frame, node), [None] * len(args), {})
+    call.name = name
+    return handler(run, frame, receiver, call, node)
+
+
 def array_attribute(run: Run, owner: ArrayV, name: str) -> Value:
     """Attribute of a NumPy array."""
     if name in ("T", "real", "flat"):
@@ -169,6 +183,7 @@ class Library:
     init_base = staticmethod(modules.init)
     external_attribute = staticmethod(external_attribute)
     instance_attribute = staticmethod(instance_attribute)
+    special = staticmethod(special)
     array_attribute = staticmethod(array_attribute)
     tensor_attribute = staticmethod(tensor_methods.attribute)
     set_tensor_attribute = staticmethod(tensor_methods.set_attribute)

@@ -11,8 +11,6 @@ from gradguard.engine.domain.conditions import known_truth
 from gradguard.engine.domain.modules import (
     complete,
     extent,
-    is_module,
-    members_of,
     modules_of,
     names,
     parameters,
@@ -29,13 +27,12 @@ from gradguard.engine.domain.values import (
     TupleV,
     Value,
 )
-from gradguard.engine.models import containers, optim
+from gradguard.engine.models import optim
 from gradguard.engine.models.modules import forward_base, new_parameter
 from gradguard.engine.models.registry import Registry
 from gradguard.engine.observe import holders
 from gradguard.engine.python.attributes import is_device_text
 from gradguard.engine.python.calls import call_value
-from gradguard.engine.state.coerce import as_tensor
 from gradguard.engine.state.run import Run
 
 MODELS = Registry()
@@ -53,28 +50,6 @@ def _named_parameters(run: Run, frame: Frame, module: Instance, call: Call, node
     if not items and not complete(module):
         items = [TupleV((run.fresh("str"), new_parameter(run, call.place, "parameter")))]
     return ListV(items, open=not complete(module), kind="parameters")
-
-
-def _children(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    return ListV([value for value in members_of(module) if isinstance(value, Instance) and is_module(value)])
-
-
-def _modules(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    return ListV(list(modules_of(module)))
-
-
-def _named_modules(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    return ListV([TupleV((run.fresh("str"), one)) for one in modules_of(module)])
-
-
-def _named_children(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    return ListV(
-        [
-            TupleV((key, value))
-            for key, value in module.attributes.items()
-            if isinstance(value, Instance) and is_module(value)
-        ]
-    )
 
 
 def _buffers(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
@@ -136,50 +111,6 @@ def _requires_grad_(run: Run, frame: Frame, module: Instance, call: Call, node: 
     return module
 
 
-def _register_buffer(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    name, value = call.get(0, "name"), call.get(1, "tensor")
-    if isinstance(name, str):
-        if isinstance(value, Sym) and value.kind == "any" and value.tensor is None:
-            tensor = as_tensor(run, value)
-            tensor.requires_grad = False
-        module.attributes[name] = value
-        if known_truth(call.get(2, "persistent", True)) is not False:
-            module.stored.add(name)
-        if isinstance(value, Tensor):
-            value.bound_name = f"self.{name}"
-    return None
-
-
-def _register_parameter(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    name = call.get(0, "name")
-    if isinstance(name, str):
-        module.attributes[name] = call.get(1, "param")
-    return None
-
-
-def _add_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    name = call.get(0, "name")
-    value = call.get(1, "module")
-    children = module.attributes.get("__children__")
-    if isinstance(children, ListV):
-        children.items.append(value)
-    if isinstance(name, str):
-        module.attributes[name] = value
-    else:
-        module.attributes[f"__child{len(module.attributes)}"] = value
-    return None
-
-
-def _append(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-
-    children = module.attributes.get("__children__")
-    name = call.name
-    if isinstance(children, (ListV, DictV)):
-        result = containers.method(run, frame, children, name, call, node)
-        return module if result is None else result
-    return module
-
-
 def _apply(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
 
     function = call.get(0, "fn")
@@ -191,13 +122,15 @@ def _apply(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) 
 
 def _state_dict(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
     known = names(module)
+    keeps = known_truth(call.kwargs.get("keep_vars", False)) is not False
     items: dict[object, tuple[Value, Value]] = {}
     for one in modules_of(module):
         for value in one.attributes.values():
             if isinstance(value, Tensor):
                 key = known.get(value.number, str(value.number))
-                items[key] = (key, machine.share(run, value, call.place, "state_dict", counter=True))
-    return DictV(items, open=True)
+                shared = value if keeps else machine.share(run, value, call.place, "state_dict", counter=True)
+                items[key] = (key, shared)
+    return DictV(items, open=not complete(module))
 
 
 def _load_state_dict(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
@@ -227,36 +160,20 @@ def _shown(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) 
     return run.fresh("str")
 
 
-def _get_parameter(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    return run.fresh()
-
-
-def _len(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
-    children = module.attributes.get("__children__")
-    return (
-        len(children.items)
-        if isinstance(children, (ListV, DictV)) and not children.open
-        else run.fresh("int")
-    )
-
-
 def _forward(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
     return forward_base(run, frame, module, call, node)
 
 
 _MODEL = {
-    "parameters": _parameters, "named_parameters": _named_parameters, "children": _children, "modules": _modules,
-    "named_modules": _named_modules, "named_children": _named_children, "buffers": _buffers, "named_buffers": _buffers,
+    "parameters": _parameters, "named_parameters": _named_parameters, "buffers": _buffers, "named_buffers": _buffers,
     "train": _train, "eval": _train, "to": _moved, "cuda": _moved, "cpu": _moved, "half": _moved, "float": _moved, "double": _moved,
     "bfloat16": _moved, "type": _moved, "zero_grad": _zero_grad, "requires_grad_": _requires_grad_, "share_memory": _same,
-    "register_buffer": _register_buffer, "register_parameter": _register_parameter, "add_module": _add_module,
-    "register_module": _add_module, "append": _append, "extend": _append, "insert": _append, "update": _append, "pop": _append, "clear": _append, "keys": _append,
-    "values": _append, "items": _append, "apply": _apply, "state_dict": _state_dict, "load_state_dict": _load_state_dict,
-    "extra_repr": _shown, "__repr__": _shown, "__str__": _shown, "save_hyperparameters": _quiet, "log": _quiet, "log_dict": _quiet, "print": _quiet, "compile": _same,
-    "get_parameter": _get_parameter, "__len__": _len, "forward": _forward, "__call__": _forward,
+    "apply": _apply, "state_dict": _state_dict, "load_state_dict": _load_state_dict,
+    "extra_repr": _shown, "__repr__": _shown, "__str__": _shown, "save_hyperparameters": _quiet, "log": _quiet, "log_dict": _quiet,
+    "print": _quiet, "compile": _same, "forward": _forward, "__call__": _forward,
 }  # fmt: skip
 _WALKING = frozenset({
-    "parameters", "named_parameters", "modules", "named_modules", "buffers", "named_buffers", "train", "eval", "to", "cuda", "cpu",
+    "parameters", "named_parameters", "buffers", "named_buffers", "train", "eval", "to", "cuda", "cpu",
     "half", "float", "double", "bfloat16", "type", "zero_grad", "requires_grad_", "apply", "state_dict", "load_state_dict",
 })  # fmt: skip
 """Methods that go through all that is below a module."""

@@ -10,7 +10,7 @@ from gradguard.engine.dispatch.binding import Bound
 from gradguard.engine.domain import classes, spelling
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.classes import canonical_class
-from gradguard.engine.domain.modules import paths_of
+from gradguard.engine.domain.modules import paths_of, registered
 from gradguard.engine.domain.tensors import Memory, Place, Tensor, either
 from gradguard.engine.domain.values import (
     MISSING,
@@ -162,7 +162,7 @@ def attribute(run: Run, owner: Instance, name: str) -> Value:
     if name == "device":
         return run.fresh("device")
     if name in ("_parameters", "_modules", "_buffers"):
-        return DictV(open=True)
+        return registered(owner, name)
     children = owner.attributes.get("__children__")
     if isinstance(children, DictV) and name in children.items:
         return children.items[name][1]

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, MutableMapping
 
 from gradguard.engine.autograd import machine
-from gradguard.engine.domain import classes, spelling, versions
+from gradguard.engine.domain import classes, modules, spelling, versions
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.classes import _property, bind, class_lookup, is_subclass, linear
 from gradguard.engine.domain.keys import Key
@@ -254,7 +254,7 @@ def put(
             machine.stored(run, tensor, place, tensor.bound_name, inside=True)
     if isinstance(owner, Instance):
         old = owner.attributes.get(name)
-        owner.attributes[name] = value
+        modules.set_member(owner, name, value)
         if old is not None:
             lifetime.replaced(run, frame, old, value)
         if name == "training" and isinstance(value, bool) and not _property(owner.cls, name):
@@ -272,7 +272,7 @@ def put(
 def delete(owner: Value, name: str) -> None:
     """`del owner.name`."""
     if isinstance(owner, Instance):
-        owner.attributes.pop(name, None)
+        modules.remove_member(owner, name)
 
 
 def note_device(run: Run, value: Value) -> None:

@@ -50,14 +50,14 @@ def iterate(run: Run, frame: Frame, value: Value, node: ast.AST) -> IteratorV:
     if isinstance(value, ListV):
         kind = "parameters" if value.kind == "parameters" else ""
         return IteratorV(
-            _live(value),
+            _live(run, value),
             exact=not value.open,
             kind=kind,
             length=None if value.open else len(value.items),
             over=(value,),
         )
     if isinstance(value, DictV):
-        keys = iter([key for key, _ in value.items.values()])
+        keys = iter([key for key, _ in value.items.values()] or _unseen(run, value))
         return IteratorV(keys, exact=not value.open, over=(value,))
     if isinstance(value, str):
         return IteratorV(iter(value[:MAX_RANGE]), exact=len(value) <= MAX_RANGE)
@@ -84,7 +84,14 @@ def _item(run: Run, value: Value, index: int) -> Sym:
     return made
 
 
-def _live(value: ListV) -> Iterator[Value]:
+def _unseen(run: Run, value: ListV | DictV) -> list[Value]:
+    """Items of a container that may hold some and of which none is known: unknown ones, for it is not empty."""
+    return [run.fresh() for _ in range(UNKNOWN_ITEMS)] if value.open else []
+
+
+def _live(run: Run, value: ListV) -> Iterator[Value]:
+    if not value.items:
+        yield from _unseen(run, value)
     index = 0
     while index < len(value.items) and index < MAX_RANGE:
         yield value.items[index]
@@ -131,9 +138,12 @@ def _instance(run: Run, frame: Frame, value: Instance, node: ast.AST) -> Iterato
         # Of a long list of modules of one class the first passes show what all do; of others each may differ.
         known = not children.open and _alike(children)
         length = len(children.items) if known else None
-        return IteratorV(_live(children), exact=not children.open, length=length)
+        return IteratorV(_live(run, children), exact=not children.open, length=length)
     if isinstance(children, DictV):
-        return IteratorV(iter([key for key, _ in children.items.values()]), exact=not children.open)
+        return IteratorV(
+            iter([key for key, _ in children.items.values()] or _unseen(run, children)),
+            exact=not children.open,
+        )
     getter = classes.class_lookup(value.cls, "__getitem__")
     if getter is not None:
         bound = classes.bind(value, getter)

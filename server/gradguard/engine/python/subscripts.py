@@ -9,7 +9,7 @@ from gradguard.engine.autograd import layout, machine
 from gradguard.engine.autograd.overlap import Operands
 from gradguard.engine.autograd.sizes import known
 from gradguard.engine.dispatch import graphless, torchcalls
-from gradguard.engine.domain import spelling
+from gradguard.engine.domain import modules, spelling
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.keys import Key, root
 from gradguard.engine.domain.strides import Shape
@@ -350,7 +350,7 @@ def put(run: Run, frame: Frame, owner: Value, index: Value, value: Value, node: 
             and isinstance(index, int)
             and -len(children.items) <= index < len(children.items)
         ):
-            children.items[index] = value
+            modules.replace_child(owner, index % len(children.items), value)
         elif isinstance(children, DictV):
             dict_set(children, index, value)
     elif isinstance(owner, ArrayV):

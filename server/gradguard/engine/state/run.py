@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -110,6 +110,11 @@ class Models(Protocol):
 
     def instance_attribute(self, run: Run, owner: Instance, name: str) -> Value:
         """Attribute that a library's base class gives an object, or MISSING."""
+
+    def special(
+        self, run: Run, frame: Frame, receiver: Instance, name: str, args: Sequence[Value], node: ast.AST
+    ) -> Value:
+        """A special method that a library's base class gives an object, called; MISSING where it has none."""
 
     def array_attribute(self, run: Run, owner: ArrayV, name: str) -> Value:
         """Attribute of a NumPy array."""
