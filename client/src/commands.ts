@@ -26,6 +26,7 @@ export function commands(parts: Parts): vscode.Disposable[] {
         'gradguard.showLog': () => parts.log.show(),
         'gradguard.showDebugInformation': () => showDebugInformation(parts),
         'gradguard.explain': () => explain(parts),
+        'gradguard.showRule': (rule: string) => showRule(parts, rule),
         'gradguard.fixAll': () => fixAll(parts),
         'gradguard.checkWorkspace': () => checkWorkspace(parts),
         'gradguard.runWithMonitor': (uri?: vscode.Uri) => runWithMonitor(parts, uri),
@@ -89,6 +90,14 @@ async function explain(parts: Parts): Promise<void> {
         return;
     }
     await parts.pages.showMarkdown(page.title, page.text);
+}
+
+/** The page of a rule, which an entry of the quick fix menu leads to where a finding has no repair. */
+async function showRule(parts: Parts, rule: string): Promise<void> {
+    const page = await parts.server.call<{ title: string; text: string } | null>('gradguard.server.explain', rule);
+    if (page !== null) {
+        await parts.pages.showMarkdown(page.title, page.text);
+    }
 }
 
 /**

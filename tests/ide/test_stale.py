@@ -224,7 +224,10 @@ def test_fixes_and_ignores_are_offered_in_pieces_that_parse_alone() -> None:
     found = editing.found
     broken, whole = found.findings[0], found.findings[-1]
     assert offers(found, found.findings, broken.span, Wording("en")) == []
-    assert {each.what for each in offers(found, found.findings, whole.span, Wording("en"))} == {What.IGNORE}
+    assert {each.what for each in offers(found, found.findings, whole.span, Wording("en"))} == {
+        What.EXPLAIN,
+        What.IGNORE,
+    }
 
 
 def test_what_another_file_says_stands_on_lines_that_were_typed() -> None:

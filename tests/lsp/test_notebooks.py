@@ -94,7 +94,7 @@ async def test_an_open_bracket_in_one_cell_spares_the_next(editor: Editor) -> No
 async def test_edits_of_actions_stay_in_their_cell(editor: Editor) -> None:
     _, cells = open_cells(editor, "import torch", "x = 1\nboom(x)", "boom(x)")
     await editor.diagnostics(cells[1])
-    action, _ = await editor.actions(cells[1], "boom", ["quickfix"])
+    _, action, _ = await editor.actions(cells[1], "boom", ["quickfix"])
     edit = (await editor.resolved(action)).edit
     assert edit
     assert edit.document_changes

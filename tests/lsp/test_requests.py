@@ -18,6 +18,7 @@ from tests.lsp.editor import TOY, Editor
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 FIND = "import torch\nboom(x)\n"
+EXPLAIN = "Explain how to repair GG101 (inplace-on-saved-tensor)"
 
 
 @contextlib.asynccontextmanager
@@ -113,7 +114,7 @@ async def test_a_pull_during_analysis_waits_for_the_newest_text() -> None:
 
 async def test_ignore_action_lazily(editor: Editor) -> None:
     uri = await editor.open(FIND)
-    action, _ = await editor.actions(uri, "boom", ["quickfix"])
+    _, action, _ = await editor.actions(uri, "boom", ["quickfix"])
     assert (action.title, action.edit) == ("Ignore GG101 on this line", None)
     editor.apply((await editor.resolved(action)).edit)
     assert editor.texts[uri] == "import torch\nboom(x)  # gradguard: ignore[GG101]\n"
@@ -122,7 +123,7 @@ async def test_ignore_action_lazily(editor: Editor) -> None:
 
 async def test_ignore_action_with_a_reason(editor: Editor) -> None:
     uri = await editor.open(FIND)
-    _, action = await editor.actions(uri, "boom", ["quickfix"])
+    *_, action = await editor.actions(uri, "boom", ["quickfix"])
     assert (action.title, action.edit) == ("Ignore GG101 on this line, with a reason", None)
     editor.apply((await editor.resolved(action)).edit)
     assert editor.texts[uri] == "import torch\nboom(x)  # gradguard: ignore[GG101] reason\n"
@@ -131,7 +132,7 @@ async def test_ignore_action_with_a_reason(editor: Editor) -> None:
 
 async def test_actions_are_refused_when_the_text_moved_on(editor: Editor) -> None:
     uri = await editor.open(FIND)
-    action, _ = await editor.actions(uri, "boom", ["quickfix"])
+    _, action, _ = await editor.actions(uri, "boom", ["quickfix"])
     editor.replace(uri, "import", "\nimport")
     with pytest.raises(JsonRpcException) as refused:
         await editor.resolved(action)
@@ -144,8 +145,8 @@ async def test_edits_come_at_once_where_the_client_cannot_resolve(profile: str) 
         uri = await editor.open("import torch\r\ns = '😋'; boom(x)\r\n")
         actions = await editor.actions(uri, "boom")
         ignore = "Ignore GG101 on this line"
-        assert [each.title for each in actions] == [ignore, f"{ignore}, with a reason"]
-        action = await editor.resolved(actions[0])
+        assert [each.title for each in actions] == [EXPLAIN, ignore, f"{ignore}, with a reason"]
+        action = await editor.resolved(actions[1])
         assert action.edit
         editor.apply(action.edit)
         assert editor.texts[uri] == "import torch\r\ns = '😋'; boom(x)  # gradguard: ignore[GG101]\r\n"
@@ -160,7 +161,7 @@ async def test_actions_come_from_own_findings_not_from_what_the_client_says(edit
     )
     assert not await editor.client.text_document_code_action_async(params)
     params.range = lsp.Range(found.range.start, found.range.start)
-    action, _ = await editor.client.text_document_code_action_async(params) or ()
+    *_, action = await editor.client.text_document_code_action_async(params) or ()
     assert action.diagnostics
     assert action.diagnostics[0].range == found.range
 
@@ -169,7 +170,7 @@ async def test_only_is_honoured(editor: Editor) -> None:
     uri = await editor.open(FIND)
     assert await editor.actions(uri, "boom", ["source.organizeImports"]) == []
     assert await editor.actions(uri, "boom", ["refactor"]) == []
-    assert len(await editor.actions(uri, "boom", ["quickfix"])) == 2
+    assert len(await editor.actions(uri, "boom", ["quickfix"])) == 3
 
 
 # While a piece does not parse

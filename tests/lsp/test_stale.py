@@ -77,7 +77,7 @@ async def test_hovers_and_ignores_are_for_the_typed_lines(editor: Editor) -> Non
     assert not await editor.hover(uri, "a = (")
     assert await editor.actions(uri, "boom(x)") == []
     assert await editor.actions(uri, "a = (") == []
-    action, *_ = await editor.actions(uri, "boom(y)", ["quickfix"])
+    _, action, *_ = await editor.actions(uri, "boom(y)", ["quickfix"])
     editor.apply((await editor.resolved(action)).edit)
     assert "    boom(y)  # gradguard: ignore[GG101]\n" in editor.texts[uri]
     assert [editor.text_of(uri, each.range) for each in await editor.diagnostics(uri)] == [

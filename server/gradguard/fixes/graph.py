@@ -118,6 +118,27 @@ def drop_retain_graph(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     return region.edits()
 
 
+def set_flag(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """The call at the span with `flag=True`, which it may have had with another value. data: `flag`."""
+    region = Region.of(source, [plan.span])
+    call = region.find(plan.span, cst.Call) if region is not None else None
+    flag = dict(plan.data).get("flag", "")
+    if region is None or call is None or not flag:
+        return None
+    given = argument(call, flag)
+    if given is not None:
+        region.replace(given.value, cst.Name("True"))
+    else:
+        equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+        added = cst.Arg(cst.Name("True"), keyword=cst.Name(flag), equal=equal)
+        args = [*call.args]
+        if args and isinstance(args[-1].comma, cst.MaybeSentinel):
+            comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+            args[-1] = args[-1].with_changes(comma=comma)
+        region.replace(call, call.with_changes(args=[*args, added]))
+    return region.edits()
+
+
 def stack(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     """`torch.tensor(losses)` as `torch.stack(losses)`; `max(...)` of tensors as `torch.stack([...]).max()`.
 

@@ -10,7 +10,7 @@ from gradguard.findings import FixPlan, spans_of
 from gradguard.fixes.edit import Edit
 from gradguard.fixes.imports import torch_name, with_torch
 from gradguard.fixes.region import Change, Region
-from gradguard.fixes.syntax import expression
+from gradguard.fixes.syntax import expression, text_of
 from gradguard.source.text import Source
 
 
@@ -123,6 +123,47 @@ def relax_inference(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
         return None
     region.replace(call, call.with_changes(func=made, args=()))
     return with_torch(source, region.edits())
+
+
+def record(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """The statements of a `with torch.no_grad():` without it; a function without the decorator of that name."""
+    region = Region.of(source, [plan.span])
+    if region is None:
+        return None
+    block = region.find(plan.span, cst.With)
+    if block is not None:
+        body = block.body
+        if (
+            len(block.items) != 1
+            or block.items[0].asname is not None
+            or not isinstance(body, cst.IndentedBlock)
+        ):
+            return None
+        if body.footer:  # comments below, which would lose their place
+            return None
+
+        def unpacked(made: cst.CSTNode) -> cst.FlattenSentinel[cst.CSTNode]:
+            made = cst.ensure_type(made, cst.With)
+            first, *rest = made.body.body
+            comment = cst.ensure_type(made.body, cst.IndentedBlock).header.comment
+            noted = [cst.EmptyLine(comment=comment)] if comment is not None else []
+            leading = (*made.leading_lines, *noted, *getattr(first, "leading_lines", ()))
+            return cst.FlattenSentinel([first.with_changes(leading_lines=leading), *rest])
+
+        region.change(block, unpacked)
+        return region.edits()
+    function = region.find(plan.span, cst.FunctionDef)
+    if function is None:
+        return None
+    off = [each for each in function.decorators if _switches_off(each.decorator)]
+    for each in off:
+        region.change(each, lambda _: cst.RemoveFromParent())
+    return region.edits() if off else None
+
+
+def _switches_off(decorator: cst.BaseExpression) -> bool:
+    name = text_of(decorator.func if isinstance(decorator, cst.Call) else decorator)
+    return name.rpartition(".")[2] in ("no_grad", "inference_mode")
 
 
 def _line(region: Region, statement: cst.CSTNode) -> cst.CSTNode:

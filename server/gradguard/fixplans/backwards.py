@@ -11,18 +11,21 @@ from gradguard.fixplans.caught import caught
 from gradguard.fixplans.detaching import detached
 from gradguard.fixplans.model import Context
 from gradguard.fixplans.safety import hooks, looks_into_graph
+from gradguard.fixplans.sharing import graph_kept, stopped
 from gradguard.rules.model import quoted
 from gradguard.source.loops import alone
 
 
 def graph_used_again(context: Context, event: SecondBackward) -> list[FixPlan]:
-    """State is detached where it is put away, or behind the backward; backwards of one graph become one."""
+    """State is detached where it is put away, or behind the backward; backwards of one graph become one, or keep it."""
     many = {"many": "1"} if event.many else {}
     carried = event.carried
     path = event.place.path
     tree = context.analysis.sources[path].tree
     if carried is None:
-        return _summed(context, event, tree) if event.first.path == path == event.second.path else []
+        one_file = event.first.path == path == event.second.path
+        summed = _summed(context, event, tree) if one_file else []
+        return stopped(context, event) or [*summed, *graph_kept(context, event)]
     title = f"Detach {quoted(event.text)}"
     node = carried.node
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], (ast.Attribute, ast.Subscript)):

@@ -88,6 +88,8 @@ def _accumulated(statement: ast.stmt | None, name: str) -> list[ast.expr]:
     if isinstance(statement, ast.AugAssign):
         return _terms(statement.value, ast.unparse(statement.target))
     if isinstance(statement, ast.Assign):
+        if isinstance(statement.targets[0], ast.Subscript) and isinstance(statement.value, ast.Name):
+            return [statement.value]  # `losses[step] = loss`
         targets = [ast.unparse(target) for target in statement.targets]
         target = next((each for each in targets if _mentions(statement.value, each)), None)
         return _terms(statement.value, target) if target is not None else _elements(statement.value, name)

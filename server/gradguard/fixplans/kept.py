@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+
 from gradguard.engine.domain.events import BrokenGraph, GraphKept, UnusedGraph
 from gradguard.findings import Applicability, FixPlan
 from gradguard.fixplans.detaching import detached, without_graph
 from gradguard.fixplans.model import Context
 from gradguard.fixplans.no_grad import without_grad
+from gradguard.fixplans.sharing import made_with_graph
 
 
 def accumulated(context: Context, event: GraphKept) -> list[FixPlan]:
@@ -54,6 +57,11 @@ def broken(context: Context, event: BrokenGraph) -> list[FixPlan]:
     if event.how == "tensor":
         title = "Use `torch.stack`, which keeps the graph"
         return context.plan("stack", title, Applicability.UNSAFE, place.node, place)
-    if event.how in ("no-graph", "no_grad"):
-        return []
+    if event.how == "no-graph":
+        return made_with_graph(context, event)
+    if event.how == "no_grad":
+        node = place.node
+        if isinstance(node, ast.With) and (len(node.items) > 1 or node.body[0].lineno == node.lineno):
+            return []
+        return context.plan("record", "Record here again", Applicability.UNSAFE, place.node, place)
     return context.plan("keep-graph", "Keep it in the graph", Applicability.UNSAFE, place.node, place)

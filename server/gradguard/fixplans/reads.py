@@ -22,10 +22,7 @@ def read_out(context: Context, event: HostRead) -> list[FixPlan]:
     if behind is not None and behind[1] is event.place.node:
         title = "Accumulate on the device, read once after the loop"
         plans += context.plan("item-after-loop", title, Applicability.UNSAFE, event.statement, event.place)
-    if guardable(source, span) is not None:
-        title = "Read it every 100 steps"
-        plans += context.plan("guard-read", title, Applicability.UNSAFE, event.statement, event.place)
-    return plans
+    return [*plans, *_seldom(context, event)]
 
 
 def read_on_the_way(context: Context, event: HostRead) -> list[FixPlan]:
@@ -37,7 +34,18 @@ def read_on_the_way(context: Context, event: HostRead) -> list[FixPlan]:
     if event.how == "format" and _logs(context, event):
         title = "Log it lazily with `%s`"
         return context.plan("log-lazily", title, Applicability.UNSAFE, event.statement, place)
-    return []
+    return _seldom(context, event)
+
+
+def _seldom(context: Context, event: HostRead) -> list[FixPlan]:
+    """The statement on few passes of its loop, where it only reports."""
+    if event.per != "step" or event.statement is None:
+        return []
+    source = context.analysis.sources[event.place.path]
+    if guardable(source, source.span(event.statement)) is None:
+        return []
+    title = "Read it every 100 steps"
+    return context.plan("guard-read", title, Applicability.UNSAFE, event.statement, event.place)
 
 
 def _logs(context: Context, event: HostRead) -> bool:

@@ -23,6 +23,7 @@ class What(str, Enum):
 
     FIX = "fix"
     REWRITE = "rewrite"
+    EXPLAIN = "explain"
     IGNORE = "ignore"
     FIX_ALL = "fix-all"
 
@@ -39,11 +40,6 @@ class Offer:
     reason: str = ""
     """What stands for the reason in an ignore comment, for people to write over."""
 
-    @property
-    def manual(self) -> bool:
-        """Whether it only says what to do."""
-        return self.plan is not None and self.plan.applicability is Applicability.MANUAL
-
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -54,28 +50,23 @@ class Change:
 
 
 def offers(analysis: Analysis, findings: Iterable[Finding], span: Span, wording: Wording) -> list[Offer]:
-    """What can be done about the findings that touch a stretch, fixes first, each once."""
+    """What can be done about the findings that touch a stretch, each once: repairs first, ignoring last.
+
+    The likeliest repair of each finding is preferred. Of one that has none, the page says how others do without it.
+    """
     path = analysis.source.path
     here = [each for each in findings if each.path == path and touches(each.span, span)]
     out: list[Offer] = []
     seen: set[tuple[str, Span]] = set()
     for finding in here:
-        safe = [plan for plan in finding.fixes if plan.applicability is Applicability.SAFE]
+        likely = _likeliest(finding)
         for plan in finding.fixes:
-            what = What.FIX if plan.applicability is not Applicability.UNSAFE else What.REWRITE
-            if (plan.title, plan.span) in seen:
-                continue
-            seen.add((plan.title, plan.span))
-            preferred = bool(safe) and plan is safe[0]
-            out.append(
-                Offer(
-                    What.FIX if what is What.FIX else What.REWRITE,
-                    wording.message(plan.title),
-                    (finding,),
-                    plan,
-                    preferred,
-                )
-            )
+            if (plan.title, plan.span) not in seen:
+                seen.add((plan.title, plan.span))
+                out.append(Offer(What.FIX, _title(plan, wording), (finding,), plan, plan is likely))
+    for finding in {each.code: each for each in here if _unrepaired(each, analysis)}.values():
+        title = wording.text("explain-rule", code=finding.code, name=finding.name)
+        out.append(Offer(What.EXPLAIN, title, (finding,)))
     ignored: set[tuple[str, int]] = set()
     for finding in here:
         line = analysis.source.statement_lines(finding.span.line)[0]
@@ -90,6 +81,30 @@ def offers(analysis: Analysis, findings: Iterable[Finding], span: Span, wording:
         title, reason = wording.text("ignore-line-why", code=finding.code), wording.text("ignore-why")
         out.append(Offer(What.IGNORE, title, (finding,), reason=reason))
     return out
+
+
+def _unrepaired(finding: Finding, analysis: Analysis) -> bool:
+    """Whether a finding has no repair, in a text that could have one."""
+    return not finding.fixes and finding.code != "GG901" and analysis.source.alive(finding.span)
+
+
+def _likeliest(finding: Finding) -> FixPlan | None:
+    """The plan that keeps the program's numbers; else the first that makes an edit of its own."""
+    for wanted in (Applicability.SAFE, Applicability.UNSAFE):
+        for plan in finding.fixes:
+            if plan.applicability is wanted:
+                return plan
+    return None
+
+
+def _title(plan: FixPlan, wording: Wording) -> str:
+    """What a plan does, and how sure it is where that is not certain."""
+    title = wording.message(plan.title)
+    key = _UNSURE.get(plan.applicability)
+    return wording.text(key, title=title) if key else title
+
+
+_UNSURE = {Applicability.UNSAFE: "action-unsafe", Applicability.MANUAL: "action-manual"}
 
 
 def in_place(analysis: Analysis, span: Span, wording: Wording, workspace: Workspace) -> list[Offer]:

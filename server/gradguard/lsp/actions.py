@@ -20,12 +20,15 @@ from gradguard.lsp.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
 
+SHOW_RULE = "gradguard.showRule"
+"""A command that opens the page of a rule. VS Code shows it beside the editor; for others the server opens it."""
 FIX_ALL = "source.fixAll.gradguard"
 IN_PLACE = ("make-in-place", "add-inplace")
 KINDS = (lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.RefactorRewrite, FIX_ALL)
 _KIND_OF = {
     What.FIX: lsp.CodeActionKind.QuickFix.value,
     What.REWRITE: lsp.CodeActionKind.RefactorRewrite.value,
+    What.EXPLAIN: lsp.CodeActionKind.QuickFix.value,
     What.IGNORE: lsp.CodeActionKind.QuickFix.value,
     What.FIX_ALL: FIX_ALL,
 }
@@ -56,6 +59,7 @@ async def actions(
     if _asked(FIX_ALL, only) or (not only and not automatic and session.client.lazy_edits):
         everything = ide.fix_all(analysis, snapshot.cell(uri), session.wording)
         found += [everything] if everything else []
+    found.sort(key=lambda offer: offer.what is What.IGNORE)
     out = []
     diagnostics = _Diagnostics(shown, snapshot, session.encoding)
     for offer in found:
@@ -105,6 +109,9 @@ async def _action(
         action.is_preferred = True
     about = offer.about if offer.what is not What.FIX_ALL else ()
     action.diagnostics = [item for finding in about for item in diagnostics.of(finding)] or None
+    if offer.what is What.EXPLAIN:
+        action.command = lsp.Command(title=offer.title, command=SHOW_RULE, arguments=[offer.about[0].code])
+        return action
     if client.lazy_edits:
         action.data = {"uri": uri, "stamp": snapshot.stamp, "what": offer.what.value, "key": _key(offer)}
         return action

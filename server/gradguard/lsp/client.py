@@ -33,6 +33,7 @@ class Client:
     watches: bool = False
     registers_configuration: bool = False
     progress: bool = False
+    shows_documents: bool = False
 
 
 def client(params: lsp.InitializeParams) -> Client:
@@ -73,4 +74,5 @@ def client(params: lsp.InitializeParams) -> Client:
         watches=can("workspace.did_change_watched_files.dynamic_registration"),
         registers_configuration=can("workspace.did_change_configuration.dynamic_registration"),
         progress=can("window.work_done_progress"),
+        shows_documents=can("window.show_document.support"),
     )

@@ -13,8 +13,11 @@ from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
 from gradguard import __version__
+from gradguard.check.catalogue import catalogue
 from gradguard.ide import hover, nodes, ophover
+from gradguard.ide.pages import link
 from gradguard.lsp import configuration
+from gradguard.lsp.actions import SHOW_RULE
 from gradguard.lsp.documents import path_of
 from gradguard.lsp.publish import Publisher
 from gradguard.lsp.scanner import Scanner
@@ -80,6 +83,20 @@ def register(server: LanguageServer, session: Session, publisher: Publisher, sca
         at = nodes.at(program.analysis.source, *place)
         about = ophover.hover(program.analysis, at, session.wording) if at else None
         return {"title": "gradguard", "text": about.text} if about else None
+
+    @server.command(SHOW_RULE)
+    async def show_rule(*arguments: Any) -> dict[str, str] | None:
+        """Opens the page of a rule; where the client opens none, its address is told."""
+        rule = catalogue().rule(arguments[0]) if arguments and isinstance(arguments[0], str) else None
+        if rule is None:
+            return None
+        address = link(rule.name)
+        if session.client.shows_documents:
+            server.window_show_document(lsp.ShowDocumentParams(uri=address, external=True))
+        else:
+            message = f"{rule.code} {rule.name}: {address}"
+            server.window_show_message(lsp.ShowMessageParams(type=lsp.MessageType.Info, message=message))
+        return {"code": rule.code, "page": address}
 
     @server.feature(lsp.WINDOW_WORK_DONE_PROGRESS_CANCEL)
     def cancel(params: lsp.WorkDoneProgressCancelParams) -> None:

@@ -103,7 +103,15 @@ def _binds_an_empty_list(statement: ast.stmt, name: str) -> bool:
     value = getattr(statement, "value", None)
     if isinstance(statement, ast.AnnAssign):
         targets = [statement.target]
-    return isinstance(value, ast.List) and not value.elts and any(ast.unparse(t) == name for t in targets)
+    pairs = [(target, value) for target in targets]
+    if isinstance(value, ast.Tuple):  # `total, losses = 0, []`
+        pairs = [
+            pair
+            for target in targets
+            if isinstance(target, ast.Tuple) and len(target.elts) == len(value.elts)
+            for pair in zip(target.elts, value.elts)
+        ]
+    return any(isinstance(v, ast.List) and not v.elts and ast.unparse(t) == name for t, v in pairs)
 
 
 def guardable(source: Source, span: Span) -> tuple[str, list[ast.stmt]] | None:
