@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
+import pytest
+
 from gradguard.check.api import check
 from gradguard.check.settings import Settings
 from gradguard.source.text import Source
@@ -416,3 +418,43 @@ def test_what_a_tokenizer_made_lies_on_the_device_when_it_was_moved() -> None:
     """
     assert codes(text.replace("{moved}", "encoded.to('cuda')")) == ["GG301"]
     assert codes(text.replace("{moved}", "print(encoded)")) == []
+
+
+_LOSSES = {
+    "an iterable": "def f(xs):\n    total = torch.zeros(())\n    for x in xs:\n        total = total + x\n    total.backward()",
+    "its methods": "def f(xs):\n    total = torch.zeros(())\n    for x in xs:\n        total = total + x.a.sum()\n    total.backward()",
+    "written in place": "def f(xs):\n    total = torch.zeros(())\n    for x in xs:\n        total += x\n    total.backward()",
+    "further arguments": "def f(*xs):\n    torch.stack(xs).sum().backward()",
+    "arguments by name": "def f(**xs):\n    torch.stack(list(xs.values())).sum().backward()",
+    "a part of a tensor": "def f(xs):\n    for x in xs:\n        y = torch.cat([x, torch.ones(2)])[0]\n    y.backward()",
+    "children of a module": "def f(net):\n    x = torch.ones(2)\n    for child in net.children():\n        x = child(x)\n    x.sum().backward()",
+    "modules of a container": """def f(net):
+    x = torch.zeros(())
+    for one in net.modules():
+        if isinstance(one, torch.nn.Linear):
+            x = x + one.weight.sum()
+    x.backward()""",
+    "a name that may be there": "def f(a, b):\n    x = torch.ones(2)\n    if a in b:\n        x = x * b[a]\n    x.sum().backward()",
+    "a test": "def f(a, w: torch.nn.Parameter):\n    x = torch.ones(2)\n    if a:\n        x = x * w\n    x.sum().backward()",
+    "one of several modules": """def f(i):
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+    net[i](torch.ones(2)).sum().backward()""",
+    "moved": "def f(xs):\n    for x in xs:\n        x.to('cpu').sum().backward()",
+}
+
+
+@pytest.mark.parametrize("text", _LOSSES.values(), ids=_LOSSES)
+def test_what_is_not_known_may_bring_a_graph(text: str) -> None:
+    assert codes(f"import torch\n\n{text}\n") == []
+
+
+def test_what_a_loader_gives_brings_none() -> None:
+    text = """
+    import torch
+    from torch.utils.data import DataLoader
+
+    def train(data):
+        for x in DataLoader(data):
+            (torch.ones(2) + x).backward()
+    """
+    assert codes(text) == ["GG205"]

@@ -20,7 +20,18 @@ from gradguard.engine.domain.events import (
     WriteFact,
 )
 from gradguard.engine.domain.spelling import source_text
-from gradguard.engine.domain.tensors import Edge, Node, Place, Saved, Tensor, Tri, Write, both, either
+from gradguard.engine.domain.tensors import (
+    UNKNOWN_SOURCE,
+    Edge,
+    Node,
+    Place,
+    Saved,
+    Tensor,
+    Tri,
+    Write,
+    both,
+    either,
+)
 from gradguard.engine.observe import reads
 from gradguard.engine.observe.graphs import VISIT
 from gradguard.engine.state.run import Run
@@ -71,7 +82,7 @@ def backward(
         loop.trains = loop.trains or trains
     if inputs is None:
         for root in roots:
-            for cut in root.cuts:
+            for cut in root.cuts - {UNKNOWN_SOURCE}:
                 run.lost.setdefault(cut, place)
     for node in sorted(reached, key=lambda n: -n.order):
         how = reached[node]
@@ -98,10 +109,13 @@ def backward(
     if second:
         _emit_second(run, second, place, reached)
     run.backwards.append((place, run.iterations()))
+    if run.between:
+        run.due, run.between = [], False
+    run.due.append(place.node)
     if retain is True and create is False:
         run.retained.append((place, [node for node in reached if node.frees is not False], order))
     run.work(WRITTEN * len(leaves))
-    run.accumulated.update(leaf.number for leaf in leaves)
+    run.accumulated.update((leaf.number, leaf) for leaf in leaves)
     if accumulate and inputs is None:
         for leaf in leaves:
             # A parameter frozen since its graph was recorded gets nothing.
@@ -436,10 +450,12 @@ def overwrite_gradient(run: Run, gradient: Tensor, place: Place, op: str) -> Non
 
 def check_root(run: Run, root: Tensor, place: Place) -> None:
     """`backward()` on a tensor without history raises; say what cut it off."""
-    if requires_grad(run, root) is not False or not root.sure:
+    if requires_grad(run, root) is not False or not root.sure or root.cuts == {UNKNOWN_SOURCE}:
+        run.grounded.add(place.node)
         return
-    cuts = sorted(root.cuts, key=lambda cut: cut.place.line)
+    cuts = sorted(root.cuts - {UNKNOWN_SOURCE}, key=lambda cut: cut.place.line)
+    proven = UNKNOWN_SOURCE not in root.cuts
     if cuts:
-        run.emit(BrokenGraph(cuts[0].place, root.sure, cuts[0].how, cuts[0].text, place, True))
+        run.emit(BrokenGraph(cuts[0].place, proven, cuts[0].how, cuts[0].text, place, True))
     else:
-        run.emit(BrokenGraph(place, root.sure, "no-graph", root.bound_name, place, True))
+        run.emit(BrokenGraph(place, True, "no-graph", root.bound_name, place, True))

@@ -259,6 +259,7 @@ def make_view(
     view.source = of.source
     view.function_output = of.function_output
     view.contiguous = view.offset = None
+    view.cuts = of.cuts
     needs = requires(run, (of,)) if not of.inference else False
     view.requires_grad = needs
     view.likely = of.likely or of.root.likely

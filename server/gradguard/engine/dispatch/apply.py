@@ -155,6 +155,10 @@ def apply(
                 tensor.cuts = tensor.cuts | cuts
             elif tensor.number not in written:
                 tensor.cuts = tensor.cuts | (cuts - hidden)
+        for tensor, _, _ in targets:
+            if machine.requires_grad(run, tensor) is False:
+                tensor.cuts = tensor.cuts | cuts
+                tensor.root.cuts = tensor.root.cuts | cuts
     if node is not None and planned.saved_results:
         _save_results(run, node, form, planned, bound, result, place)
     return result
@@ -220,6 +224,11 @@ def _cuts(run: Run, inputs: list[Tensor], bound: Bound) -> frozenset[Cut]:
     for value in bound.values.values():
         if isinstance(value, (Sym, ArrayV)):
             cuts |= graphs.cuts_in(run, value)
+        elif isinstance(value, (ListV, TupleV)) and (
+            value.open or any(type(one) is Sym for one in value.items)
+        ):
+            cuts |= graphs.cuts_in(run, value) if value.items else graphs.UNKNOWN_ONLY
+            cuts |= graphs.UNKNOWN_ONLY if value.open else cuts
     if cuts:
         run.work(len(cuts))
     if run.modes.grad is not False:

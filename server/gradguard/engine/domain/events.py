@@ -203,6 +203,8 @@ class BrokenGraph(Event):
     text: str
     loss: Place | None
     raises: bool
+    starved: frozenset[ast.AST] = frozenset()
+    """Where the parameters were made that no backward of the path reaches."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,10 @@ def _same(one: Key, other: Key) -> bool:
     return True
 
 
+LOADER = "loader"
+"""Begins the key of what a `DataLoader` gave, which does not require grad."""
+
+
 def root(key: Structure) -> tuple[object, ...]:
     """The parts that a key begins with, however much was added behind them."""
     return key.root if type(key) is Key else key  # type: ignore[return-value]

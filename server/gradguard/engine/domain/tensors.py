@@ -187,6 +187,11 @@ class Cut:
 
 
 NO_CUTS: frozenset[Cut] = frozenset()
+UNKNOWN_SOURCE = Cut(Place("", ast.Pass()), "unknown", "")
+"""Among the cuts of a value: something that nothing is known of went into it and may have brought a graph.
+
+What an unknown iterable gives is taken for data, which does not require grad; that is no proof that nothing does.
+"""
 
 
 class Tensor:

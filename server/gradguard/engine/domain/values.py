@@ -165,6 +165,8 @@ class FunctionV:
     kept: Tri = False
     """Its result is cached and returned again (`functools.cache`); None if that is uncertain."""
     attributes: dict[str, Value] = field(default_factory=dict)
+    setter: Value = None
+    """Of a property: the function that is called when the attribute is bound."""
 
 
 @dataclass(slots=True, eq=False)

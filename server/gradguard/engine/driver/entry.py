@@ -320,7 +320,8 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
             if recorded.walks or recorded.left:
                 needed.update(place.node for place in (recorded.place, *recorded.calls))
         needed |= lifetime.retained_in_use(run) | run.lasting
-        paths.append(merging.Path(run.events, survived, oracle.answers))
+        trained = frozenset(leaf.created.node for leaf in run.accumulated.values())
+        paths.append(merging.Path(run.events, survived, oracle.answers, trained, frozenset(run.grounded)))
         shows = bool(run.nodes) or merging.shows(run.events)
         quiet = makes and not (shows or run.faults)
         all_quiet = all_quiet and quiet

@@ -3,12 +3,14 @@ none that was not tried could be without it."""
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from gradguard.engine.domain.events import (
+    BrokenGraph,
     Event,
     GraphKept,
     GraphReleased,
@@ -26,6 +28,10 @@ class Path:
     survived: bool
     answers: Mapping[Hashable, bool] = field(default_factory=dict)
     """How it answered each unknown condition that it asked."""
+    trained: frozenset[ast.AST] = frozenset()
+    """Where the leaves were made that a backward reached."""
+    grounded: frozenset[ast.AST] = frozenset()
+    """Calls of `backward` whose loss had a graph, or may have had one."""
 
 
 Sights = set[tuple[Hashable, int]]
@@ -41,6 +47,8 @@ def merged(paths: list[Path]) -> list[Event]:
         mine: dict[object, Event] = {}
         instances: dict[object, Counter[Hashable]] = {}
         for event in path.events:
+            if isinstance(event, BrokenGraph) and _whole_elsewhere(event, path, paths):
+                continue
             key = event_key(event)
             known = mine.get(key)
             if known is None or _sureness(event) > _sureness(known):
@@ -66,6 +74,17 @@ def merged(paths: list[Path]) -> list[Event]:
             sure = _on_every_way(sights[key], surviving, paths)
         together.append(best if sure == best.certain else replace(best, certain=sure))
     return together
+
+
+def _whole_elsewhere(event: BrokenGraph, path: Path, paths: list[Path]) -> bool:
+    """Whether another path trains what this one cuts off, or has a graph where this one has none.
+
+    if i % args.n_critic == 0: (-D(G(z)).mean()).backward()      trains `G`, which the critic's loss cuts off
+    if name in heads: x = heads[name](x)                         brings the graph
+    """
+    if event.how == "no-graph":
+        return event.loss is not None and any(event.loss.node in other.grounded for other in paths)
+    return any(event.starved & (other.trained - path.trained) for other in paths)
 
 
 def _on_every_way(sights: list[Sights], surviving: list[Path], paths: list[Path]) -> bool:

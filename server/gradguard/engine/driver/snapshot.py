@@ -225,7 +225,7 @@ def _context(value: ContextV) -> Saved:
 
 
 def _function(value: FunctionV) -> Saved:
-    parts: list[Part] = [*value.defaults.values(), value.owner]
+    parts: list[Part] = [*value.defaults.values(), value.owner, value.setter]
     if value.attributes:
         parts.append(value.attributes)
     scope = value.scope

@@ -118,6 +118,8 @@ def new_parameter(run: Run, place: Place, name: str) -> Tensor:
 def _fill_container(run: Run, made: Instance, name: str, call: Call) -> None:
     children: ListV | DictV
     first = call.args[0] if call.args else call.kwargs.get("modules")
+    if name.startswith("Parameter"):
+        first = _as_parameters(run, first, call.place)
     if name == "Sequential":
         if len(call.args) == 1 and isinstance(first, DictV):
             children = ListV([value for _, value in first.items.values()], open=first.open)
@@ -137,6 +139,25 @@ def _fill_container(run: Run, made: Instance, name: str, call: Call) -> None:
     else:
         children = ListV(open=first is not None)
     made.attributes["__children__"] = children
+
+
+def _as_parameters(run: Run, given: Value, place: Place) -> Value:
+    """What `ParameterList` and `ParameterDict` make of tensors that are no parameters."""
+    if isinstance(given, DictV):
+        items = {key: (name, _as_parameter(run, value, place)) for key, (name, value) in given.items.items()}
+        return DictV(items, open=given.open)
+    if isinstance(given, (ListV, TupleV)):
+        return ListV([_as_parameter(run, value, place) for value in given.items], open=given.open)
+    return given
+
+
+def _as_parameter(run: Run, value: Value, place: Place) -> Value:
+    if not isinstance(value, Tensor) or value.parameter:
+        return value
+    made = machine.share(run, value, place, "parameter", counter=True)
+    made.parameter = made.requires_grad = made.leaf = True
+    made.cuts, made.created, made.source = value.cuts, place, "parameter"
+    return made
 
 
 def init(run: Run, frame: Frame, made: Instance, call: Call, node: ast.AST) -> None:

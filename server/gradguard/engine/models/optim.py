@@ -132,6 +132,8 @@ def _write(run: Run, optimizer: Instance, place: Place, node: ast.AST) -> None:
     fused = optimizer.attributes.get("__fused__")
     for loop in run.loops:
         loop.trains = True
+    run.stepped.update(((optimizer, loss), None) for loss in run.due)
+    run.between = True
     held = parameters(optimizer)
     run.work(machine.WRITTEN * len(held))
     for parameter in held:

@@ -446,6 +446,7 @@ def _to(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Val
         made.strides, made.expanded = None, None if made.base is not None else False
     made.sure = owner.sure
     made.source = owner.source
+    made.cuts = owner.cuts
     made.dtype = dtype
     made.device = _target_device(run, values, owner)
     return made

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradguard.engine.domain.tensors import NO_CUTS, Cut, Node, Place, Tensor
+from gradguard.engine.domain.keys import LOADER, root
+from gradguard.engine.domain.tensors import NO_CUTS, UNKNOWN_SOURCE, Cut, Node, Place, Tensor
 from gradguard.engine.domain.values import CONTAINERS, ArrayV, Sym, Value, inside
 from gradguard.engine.state.run import Run
 
@@ -63,11 +64,19 @@ def cuts_in(run: Run, value: Value) -> frozenset[Cut]:
     return cuts
 
 
+UNKNOWN_ONLY = frozenset({UNKNOWN_SOURCE})
+
+
+def may_bring_graph(value: Sym) -> bool:
+    """Whether an unknown value may be a tensor that requires grad, whatever it is taken for."""
+    return value.kind in ("any", "tensor") and root(value.key)[0] != LOADER
+
+
 def _cuts(value: Value) -> frozenset[Cut]:
     if isinstance(value, Tensor):
         return value.cuts
     if isinstance(value, Sym):
-        return value.cuts
+        return value.cuts | UNKNOWN_ONLY if may_bring_graph(value) else value.cuts
     if isinstance(value, ArrayV):
         return value.cuts | (value.memory_of.cuts if value.memory_of is not None else NO_CUTS)
     return NO_CUTS

@@ -540,18 +540,30 @@ DELIBERATE = frozenset({"no_grad", "detach", "data"})
 
 
 def _broken(run: Run) -> None:
-    """Parameters that an optimizer holds and that no backward ever reaches, cut off on their way to a loss."""
-    owned = {p.number for optimizer in run.optimizers for p in _owned(optimizer)}
+    """Parameters that no backward ever reaches, cut off on their way to a loss after which their optimizer makes a step."""
+    stepped: dict[ast.AST, set[int]] = {}
+    for optimizer, loss_at in run.stepped:
+        stepped.setdefault(loss_at, set()).update(p.number for p in _owned(optimizer))
     reported: set[tuple[str, ast.AST]] = set()
     for cut, loss in run.lost.items():
         meant = not run.optimizers and cut.how in DELIBERATE
         starved = [
             t
             for t in cut.leaves.values()
-            if (t.number in owned or not (run.optimizers or meant)) and t.number not in run.accumulated
+            if (t.number in stepped.get(loss.node, ()) or not (run.optimizers or meant))
+            and t.number not in run.accumulated
+            and not _written_otherwise(t)
         ]
         key = (cut.how, cut.place.node)
         if not starved or key in reported or any(t.requires_grad is not True for t in starved):
             continue
         reported.add(key)
-        run.emit(BrokenGraph(cut.place, True, cut.how, cut.text, loss, False))
+        made = frozenset(t.created.node for t in starved)
+        run.emit(BrokenGraph(cut.place, True, cut.how, cut.text, loss, False, made))
+
+
+def _written_otherwise(parameter: Tensor) -> bool:
+    """Whether something else than a step moves a parameter in a loop, or code that is not read may: a target network."""
+    return parameter.memory.held or any(
+        write.op != "step" and write.iterations for write in parameter.memory.writes
+    )

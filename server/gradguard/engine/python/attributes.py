@@ -10,6 +10,7 @@ from gradguard.engine.domain import classes, modules, spelling, versions
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.classes import _property, bind, class_lookup, is_subclass, linear
 from gradguard.engine.domain.keys import Key
+from gradguard.engine.domain.modules import is_module
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
     MISSING,
@@ -239,6 +240,16 @@ def put(
     """`owner.name = value`."""
     if isinstance(owner, Sym) and owner.tensor is not None:
         owner = owner.tensor
+    if isinstance(owner, Instance):
+        found = class_lookup(owner.cls, name)
+        if (
+            isinstance(found, FunctionV)
+            and isinstance(found.setter, FunctionV)
+            and not _registers(owner, value)
+        ):
+            call = Call([owner, value], {}, run.place(frame, node), [None, None], {})
+            run.python.call(run, frame, found.setter, call, node)
+            return
     place = run.place(frame, run.statement or node)
     if isinstance(owner, Tensor):
         run.models.set_tensor_attribute(run, frame, owner, name, value, node, augmented=augmented)
@@ -267,6 +278,12 @@ def put(
         owner.attributes[name] = value
     else:
         lend(run, (value,))
+
+
+def _registers(owner: Instance, value: Value) -> bool:
+    """Whether `nn.Module.__setattr__` keeps a value by itself, and asks no property."""
+    kept = value.parameter if isinstance(value, Tensor) else isinstance(value, Instance) and is_module(value)
+    return kept and is_module(owner)
 
 
 def delete(owner: Value, name: str) -> None:

@@ -9,6 +9,7 @@ from gradguard.engine.domain import classes
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.conditions import known_truth
 from gradguard.engine.domain.values import (
+    BuiltinMethod,
     ClassV,
     ContextV,
     External,
@@ -82,7 +83,15 @@ def _decorate(run: Run, frame: Frame, value: Value, decorator: Value, node: ast.
             else value
         )
     if isinstance(node, ast.Attribute) and node.attr in ("setter", "deleter", "getter"):
-        return value
+        getter = decorator.receiver if isinstance(decorator, BuiltinMethod) else None
+        if not isinstance(getter, FunctionV) or getter.kind != "property" or not isinstance(value, FunctionV):
+            return value
+        if node.attr == "getter":
+            value.kind, value.setter = "property", getter.setter
+            return value
+        if node.attr == "setter":
+            getter.setter = value
+        return getter
     # A decorator of unknown make most often returns something that calls the function.
     named = node.func if isinstance(node, ast.Call) else node
     if isinstance(value, FunctionV) and _REMEMBERS.search(ast.unparse(named).lower()):
@@ -122,6 +131,8 @@ def class_(run: Run, frame: Frame, node: ast.ClassDef) -> Value:
             value.owner = made
             # Methods do not see the class body's names.
             value.scope = frame if frame.function is not None else None
+            if isinstance(value.setter, FunctionV):
+                value.setter.owner, value.setter.scope = made, value.scope
     if enumerations.is_enumeration(made):
         enumerations.make_members(made)
     for statement in node.body:

@@ -9,7 +9,7 @@ from gradguard.engine.autograd import machine
 from gradguard.engine.dispatch import torchcalls
 from gradguard.engine.domain import classes
 from gradguard.engine.domain.arguments import Call
-from gradguard.engine.domain.keys import HOST, Key
+from gradguard.engine.domain.keys import HOST, LOADER, Key
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
     ArrayV,
@@ -42,7 +42,7 @@ def iterate(run: Run, frame: Frame, value: Value, node: ast.AST) -> IteratorV:
         value = value.tensor
     if isinstance(value, TupleV):
         return IteratorV(
-            iter(value.items),
+            iter(value.items or _unseen(run, value)),
             exact=not value.open,
             length=None if value.open else len(value.items),
             over=(value,),
@@ -84,7 +84,7 @@ def _item(run: Run, value: Value, index: int) -> Sym:
     return made
 
 
-def _unseen(run: Run, value: ListV | DictV) -> list[Value]:
+def _unseen(run: Run, value: TupleV | ListV | DictV) -> list[Value]:
     """Items of a container that may hold some and of which none is known: unknown ones, for it is not empty."""
     return [run.fresh() for _ in range(UNKNOWN_ITEMS)] if value.open else []
 
@@ -175,6 +175,8 @@ def _loader(run: Run, frame: Frame, value: Instance, node: ast.AST) -> IteratorV
                 kind="data",
             )
     items = [run.fresh(data=True) for _ in range(UNKNOWN_ITEMS)]
+    for item in items if path.endswith("DataLoader") else ():
+        item.key = Key(LOADER, item.key)
     return IteratorV(iter(items), exact=False, data=True, kind="data")
 
 

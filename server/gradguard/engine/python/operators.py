@@ -385,6 +385,8 @@ def _contains(
 ) -> Value:
     known: bool | None = None
     own = call_special(run, frame, right, "__contains__", [left], node)
+    if own is MISSING and isinstance(right, Instance):
+        right = right.attributes.get("__children__", right)
     if own is not MISSING:
         known = known_truth(own)
     elif isinstance(left, Tensor):

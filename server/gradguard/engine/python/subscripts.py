@@ -12,6 +12,7 @@ from gradguard.engine.dispatch import graphless, torchcalls
 from gradguard.engine.domain import modules, spelling
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.keys import Key, root
+from gradguard.engine.domain.modules import is_module
 from gradguard.engine.domain.strides import Shape
 from gradguard.engine.domain.tensors import Place, Tensor, Tri, both
 from gradguard.engine.domain.values import (
@@ -95,6 +96,12 @@ def _sequence_get(run: Run, owner: ListV | TupleV, index: Value) -> Value:
             return ListV(list(chosen), open=owner.open, trimmed=bool(run.loops) and _bounded(index))
         run.work(len(items) // bounds.ITEMS_A_UNIT)
         return ListV(list(items), open=True) if isinstance(owner, ListV) else TupleV(tuple(items), open=True)
+    kinds = {one.cls if isinstance(one, Instance) else None for one in items}
+    if len(kinds) > 1:
+        # Of several kinds of objects none stands for the others.
+        return run.fresh(
+            "module" if all(isinstance(one, Instance) and is_module(one) for one in items) else "any"
+        )
     if items:
         # An unknown index may hit any item; the last one stands for all.
         return items[-1]

@@ -23,7 +23,8 @@ def arguments(run: Run, function: FunctionV, call: Call) -> None:
     for parameter in arguments.kwonlyargs:
         call.kwargs[parameter.arg] = _argument(run, function, parameter)
     if arguments.vararg is not None or arguments.kwarg is not None:
-        call.open_args = False
+        # The caller may give any number of further ones.
+        call.open_args = True
 
 
 def _argument(run: Run, function: FunctionV, parameter: ast.arg) -> Value:

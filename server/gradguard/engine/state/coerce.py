@@ -6,8 +6,8 @@ import ast
 import re
 from functools import lru_cache
 
-from gradguard.engine.domain.keys import HOST, last, of_setting, root
-from gradguard.engine.domain.tensors import Place, Tensor
+from gradguard.engine.domain.keys import HOST, LOADER, last, of_setting, root
+from gradguard.engine.domain.tensors import UNKNOWN_SOURCE, Place, Tensor
 from gradguard.engine.domain.values import Sym, Value
 from gradguard.engine.state.run import Run
 
@@ -41,6 +41,8 @@ def as_tensor(run: Run, value: Sym, place: Place | None = None) -> Tensor:
         tensor.likely = given and not value.graphless and _TABLE.search(value.text) is None
         tensor.inference = False
         tensor.contiguous = None
+        if value.data and root(value.key)[0] != LOADER:
+            tensor.cuts = frozenset({UNKNOWN_SOURCE})
         tensor.memory.outside = True
         tensor.source = "data" if value.data else "argument"
         tensor.bound_name = value.text

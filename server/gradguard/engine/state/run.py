@@ -249,7 +249,16 @@ class Run:
         """(place, loop) of each release of a graph for which an event was emitted."""
         self.module_calls: list[ModuleCall] = []
         self.retained: list[tuple[Place, list[Node], int]] = []
-        self.accumulated: set[int] = set()
+        self.accumulated: dict[int, Tensor] = {}
+        """The leaves that a backward reached, by number."""
+        self.grounded: set[ast.AST] = set()
+        """Calls of `backward` whose loss had a graph, or may have had one."""
+        self.due: list[ast.AST] = []
+        """Calls of `backward` that the next step of an optimizer follows, or the last step followed."""
+        self.stepped: dict[tuple[Instance, ast.AST], None] = {}
+        """Optimizers that made a step, each with the calls of `backward` that came before it and after other steps."""
+        self.between = False
+        """A step was made since the last `backward`."""
         self.doubled: list[tuple[Place, str, list[Tensor]]] = []
         """Backward calls that made a graph of the gradients, and the leaves these were added to."""
         self.cleared: set[int] = set()
