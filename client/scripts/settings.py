@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gradguard.check.catalogue import catalogue
+from gradguard.check.schema import selector
 from gradguard.check.settings import Kind, Option, default_of, options
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,7 +102,7 @@ def shape(name: str, option: Option) -> Json:
         case Kind.RULES:
             return {
                 "type": "array",
-                "items": {"type": "string", "examples": selectors()},
+                "items": {"type": "string", "examples": selectors(), "pattern": selector()},
                 "default": [],
                 "uniqueItems": True,
             }
@@ -112,9 +113,16 @@ def shape(name: str, option: Option) -> Json:
                 rule.code: {**level, "description": f"{rule.name}: {rule.summary}"}
                 for rule in catalogue().rules
             }
-            return {"type": "object", "properties": known, "additionalProperties": level, "default": {}}
+            return {
+                "type": "object",
+                "properties": known,
+                "patternProperties": {selector(): level},
+                "additionalProperties": False,
+                "default": {},
+            }
         case Kind.RULES_BY_GLOB:
-            return {"type": "object", "additionalProperties": strings, "default": {}}
+            rules = {"type": "array", "items": {"type": "string", "pattern": selector()}}
+            return {"type": "object", "additionalProperties": rules, "default": {}}
 
 
 def selectors() -> list[str]:

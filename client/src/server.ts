@@ -134,6 +134,7 @@ export class Server implements vscode.Disposable {
             (message, buttons) => this.say(this.popups.faults, message, buttons),
             (message, buttons) => this.say(this.popups.warnings, message, buttons),
         );
+        client.onNotification('$/gradguard/settingsProblems', ({ problems }: { problems: readonly string[] }) => this.status.problems(problems));
         this.client = client;
         const began = Date.now();
         try {
@@ -170,7 +171,7 @@ export class Server implements vscode.Disposable {
             outputChannel: this.log,
             revealOutputChannelOn: RevealOutputChannelOn.Never,
             // Pushed as soon as they are known: this version of the library asks for those of editors only, not of notebook cells.
-            initializationOptions: { diagnostics: 'push' },
+            initializationOptions: { diagnostics: 'push', status: true },
             markdown: { isTrusted: false, supportHtml: false },
             initializationFailedHandler: () => false,
             errorHandler: {

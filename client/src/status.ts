@@ -13,9 +13,15 @@ export interface Running {
 
 const SELECTOR: vscode.DocumentSelector = [{ language: 'python' }, { notebookType: 'jupyter-notebook', language: 'python' }];
 
+/** Warnings that the entry shows. */
+const MOST = 3;
+
 /** The entry behind the `{}` of the status bar: quiet, and always true. */
 export class Status implements vscode.Disposable {
     private readonly item = vscode.languages.createLanguageStatusItem('gradguard.status', SELECTOR);
+
+    private facts: Running | undefined;
+    private wrong: readonly string[] = [];
 
     constructor() {
         this.item.name = 'gradguard';
@@ -24,23 +30,34 @@ export class Status implements vscode.Disposable {
     }
 
     starting(): void {
+        this.facts = undefined;
+        this.wrong = [];
         this.set(vscode.l10n.t('gradguard: starting'), '', vscode.LanguageStatusSeverity.Information, true);
     }
 
+    /** What is wrong in settings; the files themselves show it at its places, too. */
+    problems(found: readonly string[]): void {
+        this.wrong = found;
+        if (this.facts !== undefined) {
+            this.running(this.facts);
+        }
+    }
+
     running(facts: Running): void {
+        this.facts = facts;
         const parts = [`Python ${facts.python} (${facts.interpreter})`];
         if (facts.torch !== undefined) {
             parts.unshift(vscode.l10n.t('torch table {0}', facts.torch));
         }
-        if (facts.warning !== undefined) {
-            parts.unshift(facts.warning);
-        }
-        const severity = facts.warning === undefined ? vscode.LanguageStatusSeverity.Information : vscode.LanguageStatusSeverity.Warning;
+        const warnings = [...(facts.warning === undefined ? [] : [facts.warning]), ...this.wrong];
+        parts.unshift(...warnings.slice(0, MOST));
+        const severity = warnings.length === 0 ? vscode.LanguageStatusSeverity.Information : vscode.LanguageStatusSeverity.Warning;
         this.set(`gradguard ${facts.version}`, parts.join(' · '), severity, false);
         this.item.command = { command: 'gradguard.showDebugInformation', title: vscode.l10n.t('Details') };
     }
 
     failed(message: string): void {
+        this.facts = undefined;
         this.set(vscode.l10n.t('gradguard: not running'), message, vscode.LanguageStatusSeverity.Error, false);
         this.item.command = { command: 'gradguard.showLog', title: vscode.l10n.t('Show Log') };
     }

@@ -76,12 +76,11 @@ async def test_what_is_wrong_is_told_once_and_the_rest_is_in_force(
     wrong, word = WRONG[name]
     file = tmp_path / "pyproject.toml"
     file.write_text(f'[tool.gradguard]\nignore = ["GG301"]\n{wrong}\n')
-    whole = name not in ("depth", "no TOML", "a number")
     uris = [(tmp_path / each).as_uri() for each in ("a.py", "b.py", "in/c.py")]
     for uri in uris:
         editor.open(uri, FIND)
     for uri in uris:
-        assert await codes(editor, uri) == (["GG101"] if whole else ["GG101", "GG301"])
+        assert await codes(editor, uri) == ["GG101"]
         editor.type(uri, "\n")
     await editor.quiet()
     (message,) = told(editor)
@@ -96,6 +95,58 @@ async def test_what_is_wrong_is_told_once_and_the_rest_is_in_force(
     assert not told(editor)
     await changed(editor, file, "[tool.gradguard]\nother = 1\n")
     assert len(told(editor)) == 1
+
+
+AT_ITS_PLACE = {
+    'ignore = [\n  "GG301",\n  "item-in-lop",  # 많이\n]': (
+        '"item-in-lop"',
+        'did you mean "item-in-loop"?',
+        2,
+    ),
+    "[tool.gradguard.rules]\nGG999 = 'off'": ("GG999", 'did you mean "GG', 2),
+    "ignor = []": ("ignor", 'unknown key; did you mean "ignore"?', 2),
+    "exclude = 1  # 😋": ("exclude", "expected a list of strings, found 1", 2),
+    'rules = { GG101 = "loud" }': ('"loud"', "found", 2),
+    "select = [GG1]": ("GG1]", "not valid TOML", 1),
+}
+
+
+@pytest.mark.parametrize("text", list(AT_ITS_PLACE))
+async def test_what_is_wrong_is_shown_at_its_place(editor: Inside, tmp_path: Path, text: str) -> None:
+    place, word, severity = AT_ITS_PLACE[text]
+    file = tmp_path / "pyproject.toml"
+    body = f'[project]\nname = "x"\n\n[tool.gradguard]\n{text}\n'
+
+    async def shown(wrong: bool) -> list[Any]:
+        message = await editor.wait(
+            lambda each: (
+                each.get("method") == "textDocument/publishDiagnostics"
+                and each["params"]["uri"] == file.as_uri()
+                and bool(each["params"]["diagnostics"]) is wrong
+            )
+        )
+        return list(message["params"]["diagnostics"])
+
+    await changed(editor, file, body)  # although no document is open
+    (found,) = await shown(True)
+    assert word in found["message"]
+    assert (found["severity"], found["source"]) == (severity, "gradguard")
+    start, end = found["range"]["start"], found["range"]["end"]
+    assert start["line"] == end["line"]
+    line = body.split("\n")[start["line"]].encode("utf-16-le")
+    assert line[2 * start["character"] : 2 * end["character"]].decode("utf-16-le") == place
+    await changed(editor, file, "[tool.gradguard]\n")
+    assert await shown(False) == []
+
+
+async def test_the_status_of_an_editor_is_told_all_that_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.gradguard]\nignor = []\n")
+    editor = Inside()
+    await editor.initialize(rootUri=tmp_path.as_uri(), initializationOptions={"status": True})
+    message = await editor.wait(lambda each: each.get("method") == "$/gradguard/settingsProblems")
+    (problem,) = message["params"]["problems"]
+    assert problem.startswith(f"{tmp_path / 'pyproject.toml'}:2: [tool.gradguard] ignor: ")
+    editor.server.session.stop()
 
 
 IN_ITS_PLACE: dict[str, Callable[[Path], object]] = {

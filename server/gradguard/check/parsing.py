@@ -26,12 +26,18 @@ TOLD = 50
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something wrong in the settings. `line` counts from 1, 0 where it is not known."""
+    """Something wrong in the settings. `line` counts from 1, 0 where it is not known.
+
+    column, end_column: the stretch of that line, as those of findings. text: the whole line.
+    """
 
     where: str
     key: str
     message: str
     line: int = 0
+    column: int = 1
+    end_column: int = 1
+    text: str = ""
 
     def __str__(self) -> str:
         place = f"{self.where}:{self.line}" if self.line else self.where

@@ -57,16 +57,21 @@ def parse_text(text: str, path: str, *, rules: Callable[[], Catalogue] = catalog
     """The `[tool.gradguard]` table of a pyproject.toml; None when it has none."""
     if "gradguard" not in text:
         return None
+    broken: tuple[Problem, ...] = ()
     try:
         data = _loaded(text)
     except ValueError as error:
-        return Parsed({}, (_toml_problem(path, str(error)),))
+        broken = (_toml_problem(path, text, str(error)),)
+        try:  # what is wrong elsewhere in the file costs these settings nothing
+            data = _loaded(_own_tables(text))
+        except ValueError:
+            data = {}
     tool = data.get("tool")
     table = tool.get("gradguard") if isinstance(tool, dict) else None
     if table is None:
-        return None
+        return Parsed({}, broken) if broken else None
     if not isinstance(table, dict):
-        return Parsed({}, (Problem(path, "tool.gradguard", "expected a table"),))
+        return Parsed({}, (*broken, Problem(path, "tool.gradguard", "expected a table")))
     parsed = parse(table, path, rules=rules)
     lines = _Lines(text) if parsed.problems else None
     placed = tuple(
@@ -74,12 +79,44 @@ def parse_text(text: str, path: str, *, rules: Callable[[], Catalogue] = catalog
             path,
             f"[tool.gradguard] {shortened(problem.key)}".rstrip(),
             problem.message,
-            lines.of(problem.key) if lines else 0,
+            *(lines.place(problem.key, problem.message) if lines else ()),
         )
         for problem in parsed.problems
     )
-    return Parsed(parsed.layer, placed)
+    return Parsed(parsed.layer, (*broken, *placed))
 
+
+def _own_tables(text: str) -> str:
+    """What can be read of the tables of gradguard in a broken text, each of their settings by itself."""
+    kept: list[str] = []
+    header, item = "", ""
+
+    def settle() -> None:
+        """Keep the setting that ended here, if it can be read."""
+        if item.strip():
+            try:
+                _loaded(f"{header}\n{item}")
+            except ValueError:
+                return
+            kept.append(item)
+
+    for line in text.split("\n"):
+        table = _HEADER.match(line)
+        if table is not None or _PAIR.match(line.strip()):
+            settle()
+            item = ""
+        if table is not None:
+            inside = table.group(1).replace(" ", "").startswith("tool.gradguard")
+            header = line if inside else ""
+            if inside:
+                kept.append(line)
+        elif header:
+            item += line + "\n"
+    settle()
+    return "\n".join(kept)
+
+
+_HEADER = re.compile(r"[ \t]*\[\[?([^\[\]\n]*)\]")
 
 MOST_PARTS = 64
 """Parts of a dotted key: the time and the memory that tomllib takes for one grow with their square."""
@@ -118,8 +155,9 @@ class _Lines:
     def __init__(self, text: str) -> None:
         self._headers: dict[str, int] = {}
         self._keys: dict[tuple[str, str], int] = {}
+        self._texts = text.split("\n")
         table = ""
-        for number, line in enumerate(text.split("\n"), 1):
+        for number, line in enumerate(self._texts, 1):
             line = line.strip()
             if line.startswith("["):
                 header = line[1:].partition("#")[0].rstrip()
@@ -141,13 +179,42 @@ class _Lines:
         ]
         return min((each for each in places if each), default=self._keys.get(("tool.gradguard", head), 0))
 
+    def place(self, key: str, message: str) -> tuple[int, int, int, str]:
+        """Line, first column, column behind the last, and text of the line where something wrong stands.
 
+        That is what the message quotes, or else the key: its last part as it is written there.
+        """
+        line = self.of(key)
+        if not line:
+            return 0, 1, 1, ""
+        quoted = _QUOTED.search(message)
+        if quoted is not None:
+            wanted = re.compile(f"[\"']{re.escape(quoted.group(1))}[\"']")
+            for number in range(line, min(line + MOST_LINES, len(self._texts) + 1)):
+                found = wanted.search(self._texts[number - 1])
+                if found is not None:
+                    return number, found.start() + 1, found.end() + 1, self._texts[number - 1]
+                if number > line and _HEADER.match(self._texts[number - 1]):
+                    break
+        text = self._texts[line - 1].rstrip()
+        for part in (key.partition(".")[2], key):
+            at = text.find(part) if part else -1
+            if at >= 0:
+                return line, at + 1, at + len(part) + 1, text
+        return line, len(text) - len(text.lstrip()) + 1, len(text) + 1, text
+
+
+MOST_LINES = 1_000
+"""Of one value, in which what is wrong is looked for."""
+_QUOTED = re.compile(r'(?:unknown rule|found) "([^"]*)"')
 _PAIR = re.compile(r"""("[^"]*"|'[^']*'|[\w.\-]+)\s*=""")
 
 
-def _toml_problem(path: str, message: str) -> Problem:
-    at = re.search(r"\(at line (\d+), column \d+\)", message)
+def _toml_problem(path: str, text: str, message: str) -> Problem:
+    at = re.search(r"\(at line (\d+), column (\d+)\)", message)
     if at is None:
         return Problem(path, "", f"not valid TOML: {message}")
-    text = message.replace(at.group(0), "").strip()
-    return Problem(path, "", f"not valid TOML: {text}", int(at.group(1)))
+    told = message.replace(at.group(0), "").strip()
+    line, column = int(at.group(1)), int(at.group(2))
+    row = text.split("\n")[line - 1].rstrip()
+    return Problem(path, "", f"not valid TOML: {told}", line, min(column, len(row) + 1), len(row) + 1, row)

@@ -9,6 +9,7 @@ import json
 import sys
 from typing import Any
 
+from gradguard.check.catalogue import catalogue
 from gradguard.check.settings import Kind, Option, default_of, options
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
@@ -32,7 +33,8 @@ def schema() -> dict[str, Any]:
 
 def value_schema(option: Option) -> dict[str, Any]:
     """JSON Schema of the values that an option takes."""
-    strings = {"type": "array", "items": {"type": "string"}}
+    strings: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+    rules = {"type": "array", "items": {"type": "string", "pattern": selector()}}
     words = [word for word, _ in option.choices]
     match option.kind:
         case Kind.BOOL:
@@ -44,11 +46,23 @@ def value_schema(option: Option) -> dict[str, Any]:
         case Kind.STRINGS | Kind.PATTERNS:
             return strings
         case Kind.RULES:
-            return {**strings, "uniqueItems": True}
+            return {**rules, "uniqueItems": True}
         case Kind.LEVELS:
-            return {"type": "object", "additionalProperties": {"type": "string", "enum": words}}
+            level = {"type": "string", "enum": words}
+            return {
+                "type": "object",
+                "patternProperties": {selector(): level},
+                "additionalProperties": False,
+            }
         case Kind.RULES_BY_GLOB:
-            return {"type": "object", "additionalProperties": strings}
+            return {"type": "object", "additionalProperties": rules}
+
+
+def selector() -> str:
+    """Pattern of what names rules: codes, prefixes of codes, names and `ALL`."""
+    rules = catalogue().rules
+    prefixes = {rule.code[:length] for rule in rules for length in range(2, len(rule.code) + 1)}
+    return f"^({'|'.join(['ALL', *sorted(prefixes), *sorted(rule.name for rule in rules)])})$"
 
 
 def plain_default(name: str) -> Any:

@@ -34,6 +34,8 @@ class Client:
     registers_configuration: bool = False
     progress: bool = False
     shows_documents: bool = False
+    shows_status: bool = False
+    """It is this project's extension, whose status item tells of wrong settings."""
 
 
 def client(params: lsp.InitializeParams) -> Client:
@@ -75,4 +77,6 @@ def client(params: lsp.InitializeParams) -> Client:
         registers_configuration=can("workspace.did_change_configuration.dynamic_registration"),
         progress=can("window.work_done_progress"),
         shows_documents=can("window.show_document.support"),
+        shows_status=isinstance(params.initialization_options, dict)
+        and params.initialization_options.get("status") is True,
     )

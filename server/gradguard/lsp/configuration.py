@@ -21,6 +21,7 @@ OF_THE_CLIENT = frozenset(
     (
         "interpreter", "importStrategy", "path", "args", "cwd", "logLevel", "logFile", "trace", "showNotifications",
         "server", "client", "workspace", "workspaceFolder", "language", "settings", "globalSettings", "gradguard",
+        "diagnostics", "status",
     )
 )  # fmt: skip
 """Keys that editors keep in the same section and act on themselves, and those that wrap the section."""
@@ -42,7 +43,7 @@ class Configuration:
         self._general = EMPTY
         self._of_folder: dict[str, Parsed] = {}
         self._known: dict[str, InForce] = {}
-        self.loader = self._new_loader()
+        self.loader = self.new_loader()
         """For other threads; another one as soon as any setting may have changed."""
         self.problems: dict[str, tuple[Problem, ...]] = {}
         """What was wrong when settings were last read, by where."""
@@ -65,7 +66,7 @@ class Configuration:
     def forget(self) -> None:
         """Read pyproject.toml files again when they are next needed."""
         self._known.clear()
-        self.loader = self._new_loader()
+        self.loader = self.new_loader()
 
     def editor(self, data: Any, folder: str | None = None) -> bool:
         """Take the editor's settings, for one folder or in general. Whether anything changed."""
@@ -107,7 +108,8 @@ class Configuration:
             del self.problems[where]
         self._wrong(where, problems)
 
-    def _new_loader(self) -> Loader:
+    def new_loader(self) -> Loader:
+        """One that has read nothing."""
         return Loader(self._folders, self._general, self._of_folder, self._disk)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -130,7 +130,14 @@ class Lifecycle:
         self._tasks.keep(asyncio.ensure_future(self._register_dynamically()))
         await self._ask_configuration()
         self._session.configured()
+        self._look_at_settings(self._session.configuration.folders)
         self._follow_scope()
+
+    def _look_at_settings(self, folders: Iterable[str]) -> None:
+        """Read the settings of these folders, so that what is wrong in them is told although none of their files is open."""
+        for folder in folders:
+            if os.path.isabs(folder):
+                self._session.lookout.look(folder)
 
     async def _register_dynamically(self) -> None:
         can = self._session.client
@@ -184,6 +191,7 @@ class Lifecycle:
         session.lookout.runs()
         await self._ask_configuration()
         self._answer_again()
+        self._look_at_settings(new)
 
     async def _ask_configuration(self) -> bool:
         """Ask the editor for its settings. Whether anything changed."""
@@ -242,6 +250,8 @@ class Lifecycle:
         if PYPROJECT in {os.path.basename(path) for path in paths}:
             session.configuration.forget()
             self._answer_again()
+            folders = {os.path.dirname(path) for path in paths if os.path.basename(path) == PYPROJECT}
+            self._look_at_settings(sorted(folders))
             return
         if any(path.endswith(LAST_RUN) for path in paths):
             session.lookout.runs()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from functools import partial
 
@@ -17,6 +18,9 @@ from gradguard.lsp.observed import Observed, Runs, read_runs
 from gradguard.lsp.worker import Urgency, Worker
 
 log = logging.getLogger(__name__)
+
+ANY = "_.py"
+"""Stands for the files of a folder."""
 
 
 class Lookout:
@@ -62,6 +66,22 @@ class Lookout:
     def hurry(self, path: str) -> None:
         """Somebody waits for these settings."""
         self._worker.hurry(path)
+
+    def look(self, folder: str) -> None:
+        """Have the settings of a folder read for what is wrong in them, although nobody asks for those of a file in it.
+
+        What is read is not kept: files that are opened later are checked with what stands there then.
+        """
+        loader, own = self.configuration.loader, self.configuration.new_loader()
+
+        def done(force: InForce) -> None:
+            self.configuration.heed(loader, force.problems)
+
+        def failed(error: BaseException) -> None:
+            log.error("the settings of %s cannot be read: %r", folder, error)
+
+        work = partial(own.of, os.path.join(folder, ANY))
+        self._worker.submit(f"look:{folder}", work, done, failed, Urgency.BACKGROUND)
 
     async def settings(self, path: str) -> InForce:
         """Settings for a path, read if need be."""

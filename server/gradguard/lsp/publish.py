@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
+from gradguard.check.parsing import Problem
+from gradguard.check.pyproject import NAME as PYPROJECT
 from gradguard.findings import Related
-from gradguard.lsp.diagnostics import diagnostics
+from gradguard.lsp.diagnostics import SOURCE, diagnostics
 from gradguard.lsp.documents import uri_of
 from gradguard.lsp.programs import Program
 from gradguard.lsp.session import Session
@@ -88,6 +92,32 @@ class Publisher:
     def put(self, uri: str, items: tuple[lsp.Diagnostic, ...]) -> None:
         """Show findings of a file that is not open."""
         self._show(uri, None, items)
+
+    def settings(self, where: str, problems: Sequence[Problem]) -> None:
+        """Show what is wrong in a file with settings, at its places. Pushed to every client: nobody asks for those of such files."""
+        if not os.path.isabs(where) or not where.endswith(PYPROJECT):
+            return
+        items = []
+        for each in problems:
+            line = max(each.line, 1) - 1
+            index = LineIndex(each.text)
+            start, end = (
+                lsp.Position(line, index.units(1, column, self._session.encoding))
+                for column in (each.column, each.end_column)
+            )
+            message = self._session.wording.message(each.message)
+            key = each.key.removeprefix("[tool.gradguard]").strip()
+            items.append(
+                lsp.Diagnostic(
+                    range=lsp.Range(start, end),
+                    message=f"{key}: {message}" if key else message,
+                    severity=lsp.DiagnosticSeverity.Error if not key else lsp.DiagnosticSeverity.Warning,
+                    code="settings",
+                    source=SOURCE,
+                )
+            )
+        params = lsp.PublishDiagnosticsParams(uri=uri_of(where), diagnostics=items)
+        self._server.text_document_publish_diagnostics(params)
 
     def again(self) -> None:
         """Ask a client that pulls to do so for everything: settings changed."""

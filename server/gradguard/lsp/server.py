@@ -15,6 +15,7 @@ from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
 from gradguard import __version__
+from gradguard.check.parsing import Problem
 from gradguard.ide.analysis import Analyser, analyse
 from gradguard.lsp import commands, features, logs
 from gradguard.lsp.lifecycle import Lifecycle
@@ -37,6 +38,8 @@ NOTEBOOKS = lsp.NotebookDocumentSyncOptions(
         for kind in ("jupyter-notebook", "interactive")
     ]
 )
+PROBLEMS = "$/gradguard/settingsProblems"
+"""Tells a client whose `initializationOptions` have `"status": true` all that is wrong in settings, as `{"problems": [text, ...]}`."""
 SWITCH_SECONDS = 0.0005
 """How long the analysing thread may hold the interpreter while the loop wants it."""
 COLLECT_AFTER = 100_000, 10, 20
@@ -65,7 +68,7 @@ class Server(LanguageServer):
             gone=lambda program: self.publisher.gone(program),
             crashed=self.notices.crashed,
             trace=self.trace,
-            wrong=self.notices.wrong,
+            wrong=self._wrong,
             hangs=self.notices.hangs,
             answers=self.notices.answers,
             refused=self.notices.refused,
@@ -115,6 +118,18 @@ class Server(LanguageServer):
             return
         details = verbose if self.protocol.trace == lsp.TraceValue.Verbose else None
         self.log_trace(lsp.LogTraceParams(message=message, verbose=details))
+
+    def _wrong(self, where: str, problems: Sequence[Problem]) -> None:
+        """Settings are wrong, or are right again: told in words, at their places, and to the status of an editor that has one."""
+        self.notices.wrong(where, problems)
+        if not self.reachable:
+            return
+        self.publisher.settings(where, problems)
+        if self.session.client.shows_status:
+            found = [
+                str(each) for several in self.session.configuration.problems.values() for each in several
+            ]
+            self.protocol.notify(PROBLEMS, {"problems": found})
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """Log what went wrong in a handler; pop-ups are for the user's own matters."""
