@@ -404,8 +404,18 @@ def _setattr(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         # A name of its own, which no code can spell: `f"loss{step}"` is another one on every pass.
         name = f"[{key_of(name)!r}]"
     if isinstance(name, str):
-        attributes.put(run, frame, owner, name, call.get(2, "value"), node)
+        attributes.put(run, frame, owner, name, call.get(2, "value"), _as_written(node))
     return None
+
+
+def _as_written(node: ast.AST) -> ast.AST:
+    """`a.b` for `setattr(a, "b", value)`, and the value where no code can spell the attribute."""
+    if not isinstance(node, ast.Call) or len(node.args) != 3:
+        return node
+    owner, name, value = node.args
+    if isinstance(name, ast.Constant) and isinstance(name.value, str) and name.value.isidentifier():
+        return ast.copy_location(ast.Attribute(value=owner, attr=name.value, ctx=ast.Store()), node)
+    return value
 
 
 @MODELS.external_function("builtins.iter")

@@ -13,7 +13,6 @@ from gradguard.engine.domain.conditions import key_of
 from gradguard.engine.domain.keys import Itself
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
-    CONTAINERS,
     DictV,
     Frame,
     ListV,
@@ -46,12 +45,12 @@ def method(
 
 
 def _remember(run: Run, frame: Frame, value: Value, node: ast.AST, *, inside: bool = False) -> None:
-    tensors = tensors_in(value)
+    tensors = lifetime.bound_in(value)
     if not tensors:
         return
     place, name = run.place(frame, run.statement or node), spelling.source_text(node)
     for tensor in tensors:
-        machine.stored(run, tensor, place, name, inside=inside or type(value) in CONTAINERS)
+        machine.stored(run, tensor, place, name, inside=inside or type(value) not in (Tensor, Sym))
 
 
 def _append(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:

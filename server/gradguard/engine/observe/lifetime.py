@@ -43,6 +43,7 @@ from gradguard.engine.domain.values import (
     Sym,
     TupleV,
     Value,
+    inside,
     tensors_in,
 )
 from gradguard.engine.observe import counting, graphs, holders, lending
@@ -339,6 +340,23 @@ def _scopes(run: Run, frame: Frame) -> Iterable[dict[str, Value]]:
     for namespace in run.namespaces.values():
         if id(namespace.variables) not in given:
             yield namespace.variables
+
+
+def bound_in(value: Value) -> list[Tensor]:
+    """Tensors that a value brings along: its own, those in containers, and those a function was made with.
+
+    What a function closes over it shares with the frame around it, and an object's parts have statements of their own.
+    """
+    found: list[Tensor] = []
+    for one in inside(value):
+        held = one.tensor if isinstance(one, Sym) else one
+        if isinstance(held, Tensor):
+            found.append(held)
+        elif isinstance(held, FunctionV):
+            found += (tensor for given in held.defaults.values() for tensor in bound_in(given))
+        elif isinstance(held, PartialV):
+            found += (tensor for given in (*held.args, *held.kwargs.values()) for tensor in bound_in(given))
+    return found
 
 
 def _collect(value: Value, depth: int, found: list[Tensor], seen: set[int]) -> None:

@@ -34,7 +34,6 @@ from gradguard.engine.domain.values import (
     TorchName,
     TupleV,
     Value,
-    tensors_in,
 )
 from gradguard.engine.domain.versions import VersionV
 from gradguard.engine.observe import lifetime
@@ -257,11 +256,14 @@ def put(
     held = value.tensor if isinstance(value, Sym) else value
     if isinstance(held, Tensor) and not augmented:
         machine.bound(run, held, place, spelling.source_text(node) or name)
+        if held.stored_at is not None:
+            # `pair = (loss, step)` and then `self.last, _ = pair`: what lasts is the attribute.
+            held.stored_at, held.stored_inside = place, False
         if held.grad_owner is not None:
             held.memory.kept = place
-    elif isinstance(held, (ListV, TupleV, DictV)):
+    elif isinstance(held, (ListV, TupleV, DictV, FunctionV, PartialV)):
         run.weigh((held,))
-        for tensor in tensors_in(held):
+        for tensor in lifetime.bound_in(held):
             machine.stored(run, tensor, place, tensor.bound_name, inside=True)
     if isinstance(owner, Instance):
         old = owner.attributes.get(name)

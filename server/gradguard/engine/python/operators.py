@@ -29,7 +29,7 @@ from gradguard.engine.domain.values import (
     token,
 )
 from gradguard.engine.domain.versions import VersionV
-from gradguard.engine.observe import counting, graphs, holders, reads
+from gradguard.engine.observe import counting, graphs, holders, lifetime, reads
 from gradguard.engine.python.enumerations import compared, is_member
 from gradguard.engine.python.special import call_special
 from gradguard.engine.python.truth import truth
@@ -436,7 +436,7 @@ def augmented(
     if isinstance(left, ListV) and op is ast.Add:
         if isinstance(right, (ListV, TupleV)):
             run.weigh((right,))
-            for tensor in tensors_in(right):
+            for tensor in lifetime.bound_in(right):
                 machine.stored(run, tensor, run.place(frame, node), spelling.source_text(node.target))
             left.items.extend(right.items)
             left.open = bounds.cut(run, left.items) or left.open or right.open

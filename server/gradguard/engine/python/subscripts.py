@@ -399,7 +399,7 @@ def _in_turns(run: Run, index: Value, value: Value) -> None:
 def _remember(run: Run, value: Value, node: ast.Subscript, place: Place) -> None:
     inside = not isinstance(value, (Tensor, Sym))
     run.weigh((value,))
-    for tensor in tensors_in(value):
+    for tensor in lifetime.bound_in(value):
         machine.stored(run, tensor, place, spelling.source_text(node), inside=inside)
 
 
