@@ -49,6 +49,21 @@ PROGRAMS: dict[str, tuple[str, str, set[tuple[int, str]]]] = {
         "ok",
         {(7, "GG201")},
     ),
+    "output kept on the context of a function": (
+        "class E(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        y = x.exp()\n        ctx.y = y\n        return y\n    @staticmethod\n    def backward(ctx, g):\n        return g * ctx.y\nE.apply(torch.rand(3, requires_grad=True)).sum().backward()\n",
+        "ok",
+        {(5, "GG208")},
+    ),
+    "view of an output kept on the context of a function": (
+        "class E(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        y = x.exp()\n        ctx.kept = {'y': y.view(-1)}\n        return y\n    @staticmethod\n    def backward(ctx, g):\n        return g * ctx.kept['y']\nE.apply(torch.rand(3, requires_grad=True)).sum().backward()\n",
+        "ok",
+        {(5, "GG208")},
+    ),
+    "output taken off the context of a function by backward": (
+        "class E(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        y = x.exp()\n        ctx.y, ctx.x = y, x\n        return y\n    @staticmethod\n    def backward(ctx, g):\n        y, ctx.y = ctx.y, None\n        return g * y\nE.apply(torch.rand(3, requires_grad=True)).sum().backward()\n",
+        "ok",
+        set(),
+    ),
     "one sum kept for long": (
         "net = nn.Linear(4, 1)\ntotal = loss = 0.0\nfor i in range(8):\n    loss = net(torch.rand(2, 4)).sum()\n    loss.backward()\n    if i == 1:\n        total = loss + loss\n",
         "ok",

@@ -8,6 +8,7 @@ from gradguard.findings import FixPlan
 from gradguard.fixes import (
     clones,
     comments,
+    contexts,
     evaluation,
     graph,
     indexed,
@@ -41,6 +42,7 @@ KINDS: Mapping[str, Maker] = {
     "sum-backwards": graph.sum_backwards,
     "drop-retain-graph": graph.drop_retain_graph,
     "set-flag": graph.set_flag,
+    "save-for-backward": contexts.save_for_backward,
     "stack": graph.stack,
     "no-grad": modes.under_mode,
     "decorate": modes.decorate,

@@ -8,6 +8,7 @@ from gradguard.engine import Analysis
 from gradguard.engine.domain.events import (
     ArgumentWrite,
     BrokenGraph,
+    ContextKeeps,
     Event,
     FunctionMutation,
     GradientAlias,
@@ -23,7 +24,7 @@ from gradguard.engine.domain.events import (
     UnusedGraph,
 )
 from gradguard.findings import Applicability, FixPlan, Limit, Span, internal_error, traceback_of
-from gradguard.fixplans import backwards, clones, kept, reads
+from gradguard.fixplans import backwards, clones, contexts, kept, reads
 from gradguard.fixplans.caught import caught
 from gradguard.fixplans.model import Context, Events
 from gradguard.fixplans.refused import permitted, relaxed
@@ -82,6 +83,8 @@ def _planned(context: Context, event: Event) -> list[FixPlan]:
             return relaxed(context, event.made, safe)
         case FunctionMutation():
             return clones.function_written(context, event)
+        case ContextKeeps():
+            return contexts.saved_for_backward(context, event)
         case HookWrite():
             return clones.hook_written(context, event)
         case InputRewritten():

@@ -27,6 +27,7 @@ NAMES = {
     "GG205": "broken-graph",
     "GG206": "needless-retain-graph",
     "GG207": "create-graph-cycle",
+    "GG208": "context-keeps-tensor",
     "GG301": "item-in-loop",
     "GG302": "implicit-sync-in-loop",
 }

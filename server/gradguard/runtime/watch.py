@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from gradguard.runtime import plans
+from gradguard.runtime.contexts import Contexts
 from gradguard.runtime.frames import Site
 from gradguard.runtime.functions import Functions
 from gradguard.runtime.gradients import Gradients
@@ -51,6 +52,7 @@ class Observers:
     gradients: Gradients
     growth: Growth
     functions: Functions
+    contexts: Contexts
     silent_writes: SilentWrites
 
 
@@ -241,6 +243,7 @@ class Watch:
         for out in result if isinstance(result, tuple) else (result,):
             node = getattr(out, "grad_fn", None)
             if node is not None:
+                self._observers.contexts.see(node)
                 hooked = saved_tensor_hooks_on()
                 record = self.state.graph.record(node, self.state.frames.site(frame), name, out, hooked)
                 if record is not None and record.saved:

@@ -15,6 +15,7 @@ from typing import Any
 from gradguard.findings import Finding, Limit, Span
 from gradguard.runtime.backward import Backward
 from gradguard.runtime.collect import Findings
+from gradguard.runtime.contexts import Contexts
 from gradguard.runtime.errors import TorchErrors
 from gradguard.runtime.frames import Frames
 from gradguard.runtime.functions import Functions
@@ -44,6 +45,7 @@ class WatchedRun:
             gradients=Gradients(state),
             growth=Growth(state.findings, state.frames, state.graph, state.tracer, self._pulsed),
             functions=Functions(state),
+            contexts=Contexts(state),
             silent_writes=SilentWrites(state),
         )
         self.forked = False

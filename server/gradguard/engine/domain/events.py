@@ -101,6 +101,20 @@ class FunctionMutation(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ContextKeeps(Event):
+    """GG208: a custom Function keeps an output or an input as an attribute of its `ctx`."""
+
+    what: str
+    """`output`, `view` (of an output), `input`."""
+    attribute: str
+    """`ctx.y`."""
+    text: str
+    """What is kept, as the program calls it."""
+    function: str
+    """The Function's name."""
+
+
+@dataclass(frozen=True, slots=True)
 class HookWrite(Event):
     """GG110: a tensor hook writes its gradient argument."""
 

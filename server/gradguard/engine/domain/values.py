@@ -201,6 +201,23 @@ class Instance:
     compiled: bool = False
     stored: set[str] = field(default_factory=set)
     """Names of a module's buffers that its state dict holds."""
+    context: FunctionNotes | None = None
+    """Of the `ctx` of a custom Function."""
+
+
+@dataclass(slots=True, eq=False)
+class FunctionNotes:
+    """What the `ctx` of one call of a custom Function was told."""
+
+    dirty: Value = None
+    undifferentiated: Value = None
+    put: dict[str, tuple[Place, str]] = field(default_factory=dict)
+    """Where each attribute was set, and how it is spelled there."""
+    inputs: list[Tensor] = field(default_factory=list)
+    outputs: list[Tensor] = field(default_factory=list)
+    """Those that got the history of the call."""
+    records: bool = False
+    """Whether the call is sure to be part of a graph."""
 
 
 @dataclass(slots=True, eq=False)

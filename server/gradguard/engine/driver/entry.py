@@ -40,7 +40,7 @@ from gradguard.engine.driver.snapshot import Snapshot
 from gradguard.engine.driver.wiring import PORTS
 from gradguard.engine.driver.work import SHARED_NUMBERS, Definitions, Work
 from gradguard.engine.models import autograd, torchlib
-from gradguard.engine.observe import lifetime
+from gradguard.engine.observe import contexts, lifetime
 from gradguard.engine.python import symbolic
 from gradguard.engine.python.calls import call_function
 from gradguard.engine.python.statements import execute_pieces
@@ -408,6 +408,7 @@ def _check_functions(run: Run, frame: Frame) -> None:
         if id(cls) not in done:
             done.add(id(cls))
             autograd.check_backward(run, cls, frame)
+    contexts.finish(run, run.marks.functions)
 
 
 def _definitions(run: Run, work: Work) -> Frame:
@@ -499,6 +500,9 @@ def function_entry(work: Work, name: str, owner: str) -> Callable[[Run], None]:
         if isinstance(holder, ClassV) and classes.is_subclass(holder, "torch.autograd.Function"):
             if name == "backward":
                 autograd.check_backward(run, holder, frame)
+            elif name == "forward":
+                autograd.enter_forward(run, frame, holder, call, function.node)
+                contexts.finish(run, run.marks.functions)
             return
         # What a module's own methods collect is a forward's business, not a step loop's.
         run.depth = int(isinstance(holder, ClassV) and classes.is_subclass(holder, "torch.nn.Module"))

@@ -16,6 +16,7 @@ from gradguard.engine.domain.tensors import Saved, Tensor
 from gradguard.engine.domain.values import (
     ClassV,
     Frame,
+    FunctionNotes,
     FunctionV,
     Instance,
     Sym,
@@ -131,9 +132,15 @@ def _doubled(
     gradient.leaf = False
 
 
-def function_apply(run: Run, frame: Frame, cls: ClassV, call: Call, node: ast.AST) -> Value:
-    """`MyFunction.apply(...)`: forward without recording, then one node that keeps what the context saved."""
-    context = Instance(TorchName("torch.autograd.function.FunctionCtx"), made=call.place)
+def function_apply(
+    run: Run, frame: Frame, cls: ClassV, call: Call, node: ast.AST, *, by_unknown: bool = False
+) -> Value:
+    """`MyFunction.apply(...)`: forward without recording, then one node that keeps what the context saved.
+
+    by_unknown: the caller is not known, so whether anything requires grad is not either.
+    """
+    notes = FunctionNotes()
+    context = Instance(TorchName("torch.autograd.function.FunctionCtx"), made=call.place, context=notes)
     forward = classes.class_lookup(cls, "forward")
     setup = classes.class_lookup(cls, "setup_context")
     inputs = [
@@ -142,7 +149,7 @@ def function_apply(run: Run, frame: Frame, cls: ClassV, call: Call, node: ast.AS
         for t in tensors_in(value.tensor if isinstance(value, Sym) and value.tensor else value)
     ]
     versions = {t.number: t.counter.value for t in inputs}
-    needs = machine.requires(run, inputs)
+    needs = None if by_unknown else machine.requires(run, inputs)
     saved_modes = run.modes
     run.modes = Modes(False, saved_modes.inference, saved_modes.autocast, None, saved_modes.saved_hooks)
     run.marks.ran_function = True
@@ -166,20 +173,22 @@ def function_apply(run: Run, frame: Frame, cls: ClassV, call: Call, node: ast.AS
             result = call_value(run, frame, forward, full, node)
     finally:
         run.modes = saved_modes
-    dirty = {t.number for t in tensors_in(context.attributes.get("__dirty__"))}
+    notes.inputs = [t for value in args for t in tensors_in(value)]
+    dirty = {t.number for t in tensors_in(notes.dirty)}
     for tensor in inputs:
         if tensor.counter.value != versions[tensor.number] and tensor.number not in dirty:
             last = tensor.counter.writes[-1]
             run.emit(
                 FunctionMutation(last.place, needs is True, "input", last.via or tensor.bound_name, last.op)
             )
-    return _function_result(run, cls, context, result, inputs, needs, call, dirty)
+    return _function_result(run, cls, context, notes, result, inputs, needs, call, dirty)
 
 
 def _function_result(
     run: Run,
     cls: ClassV,
     context: Instance,
+    notes: FunctionNotes,
     result: Value,
     inputs: list[Tensor],
     needs: bool | None,
@@ -188,14 +197,15 @@ def _function_result(
 ) -> Value:
     if needs is False:
         return result
+    notes.records = needs is True
     node = machine.record(run, cls.name, call.place, inputs, certain=needs is True)
-    kept = tensors_in(context.attributes.get("__saved__"))
+    kept = tensors_in(context.attributes.get("saved_tensors"))
     node.frees = bool(kept) if needs else None
     for name, value in context.attributes.items():
-        for tensor in tensors_in(value) if not name.startswith("__") else ():
+        for tensor in tensors_in(value) if name != "saved_tensors" else ():
             tensor.memory.held = True  # the backward reads it, and nobody counts its writes
     outputs = tensors_in(result)
-    blocked = {t.number for t in tensors_in(context.attributes.get("__nondiff__"))}
+    blocked = {t.number for t in tensors_in(notes.undifferentiated)}
     replaced: dict[int, Tensor] = {}
     given = {t.number for t in inputs}
     roots = {t.root.number for t in inputs}
@@ -203,6 +213,8 @@ def _function_result(
         if output.number in blocked:
             continue
         seen = output.number in given or (output.base is not None and output.root.number in roots)
+        if not seen or output.number in dirty:
+            notes.outputs.append(output)
         if seen and output.number not in dirty:
             # An input, or a view of one: torch hands out a view that refuses in-place writes.
             view = machine.make_view(run, output, cls.name, call.place)
@@ -227,6 +239,17 @@ def _function_result(
     return result
 
 
+def enter_forward(run: Run, frame: Frame, cls: ClassV, call: Call, node: ast.AST) -> None:
+    """`forward` and `backward` as a caller that is not read has them run, to see what is kept. What they write is told elsewhere."""
+    before = len(run.events)
+    args = call.args if classes.class_lookup(cls, "setup_context") is not None else call.args[1:]
+    function_apply(
+        run, frame, cls, Call(args, call.kwargs, call.place, [None] * len(args), {}), node, by_unknown=True
+    )
+    check_backward(run, cls, frame)
+    del run.events[before:]
+
+
 def check_backward(run: Run, cls: ClassV, frame: Frame) -> None:
     """Interpret a Function's `backward` once, to see what it writes."""
     method = classes.class_lookup(cls, "backward")
@@ -234,7 +257,7 @@ def check_backward(run: Run, cls: ClassV, frame: Frame) -> None:
         return
     context = next((ctx for one, ctx in run.marks.functions if one is cls), None)
     if context is None:
-        context = Instance(TorchName("torch.autograd.function.FunctionCtx"))
+        context = Instance(TorchName("torch.autograd.function.FunctionCtx"), context=FunctionNotes())
     place = run.place(frame, method.node)
     gradients = []
     count = max(1, len(method.node.args.args) - 1)
@@ -244,7 +267,7 @@ def check_backward(run: Run, cls: ClassV, frame: Frame) -> None:
             method.node.args.args[index + 1].arg if index + 1 < len(method.node.args.args) else "grad_output"
         )
         gradients.append(gradient)
-    saved = tensors_in(context.attributes.get("__saved__"))
+    saved = tensors_in(context.attributes.get("saved_tensors"))
     marks = {t.number: len(t.memory.writes) for t in (*gradients, *saved)}
     modes = run.modes
     run.modes = Modes(False, False)
@@ -261,18 +284,19 @@ def check_backward(run: Run, cls: ClassV, frame: Frame) -> None:
 
 
 def _save_for_backward(run: Run, frame: Frame, context: Instance, call: Call, node: ast.AST) -> Value:
-    context.attributes["__saved__"] = TupleV(tuple(call.args))
-    context.attributes["saved_tensors"] = context.attributes["__saved__"]
+    context.attributes["saved_tensors"] = TupleV(tuple(call.args))
     return None
 
 
 def _mark_dirty(run: Run, frame: Frame, context: Instance, call: Call, node: ast.AST) -> Value:
-    context.attributes["__dirty__"] = TupleV(tuple(call.args))
+    if context.context is not None:
+        context.context.dirty = TupleV(tuple(call.args))
     return None
 
 
 def _mark_nondiff(run: Run, frame: Frame, context: Instance, call: Call, node: ast.AST) -> Value:
-    context.attributes["__nondiff__"] = TupleV(tuple(call.args))
+    if context.context is not None:
+        context.context.undifferentiated = TupleV(tuple(call.args))
     return None
 
 

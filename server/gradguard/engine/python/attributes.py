@@ -270,6 +270,8 @@ def put(
         modules.set_member(owner, name, value)
         if old is not None:
             lifetime.replaced(run, frame, old, value)
+        if owner.context is not None:
+            owner.context.put[name] = place, spelling.source_text(node)
         if name == "training" and isinstance(value, bool) and not _property(owner.cls, name):
             owner.training = value
     elif isinstance(owner, ClassV):
