@@ -42,7 +42,7 @@ def test_the_current_folder_is_the_default_and_folders_are_walked(gradguard: Run
 def test_a_folder_without_python_files_is_told(gradguard: Runner) -> None:
     done = gradguard("check")
     assert done.code == 0
-    assert done.err == "gradguard: warning: no Python files found\n"
+    assert done.err == "gradguard: warning: no Python files and no notebooks found\n"
 
 
 def test_json_has_the_agreed_shape(gradguard: Runner) -> None:

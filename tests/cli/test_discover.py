@@ -72,12 +72,9 @@ def test_links_to_folders_are_not_followed(tmp_path: Path) -> None:
     assert found(tmp_path) == ["a/x.py"]
 
 
-def test_a_notebook_is_not_taken_for_a_program(tmp_path: Path) -> None:
-    """Its text is an expression of Python, in which nothing would be found."""
-    make(tmp_path, "a/x.py", "a/n.ipynb")
-    assert found(tmp_path) == ["a/x.py"]
-    with pytest.raises(NoSuchPath, match=r"n\.ipynb: notebooks are checked in the editor"):
-        discover([str(tmp_path / "a" / "n.ipynb")], lambda folder: Settings())
+def test_notebooks_are_found_like_programs(tmp_path: Path) -> None:
+    make(tmp_path, "a/x.py", "a/n.ipynb", "a/.ipynb_checkpoints/n.ipynb")
+    assert found(tmp_path) == ["a/n.ipynb", "a/x.py"]
 
 
 def test_a_path_that_leads_nowhere_is_named(tmp_path: Path) -> None:

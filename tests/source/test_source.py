@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradguard.findings import Span
+from gradguard.source.ipynb import read_notebook
 from gradguard.source.lines import LineIndex, width
-from gradguard.source.notebook import join, plain, read_ipynb
+from gradguard.source.notebook import join, plain
 from gradguard.source.scan import boundaries, string_end
 from gradguard.source.text import Source
 
@@ -278,14 +279,14 @@ def test_an_open_bracket_ends_with_its_cell() -> None:
     [
         ("{", "not a notebook"),
         ("[]", "no list of cells"),
-        ('{"cells": [{"cell_type": "code", "source": 3}]}', "cell 0"),
+        ('{"cells": [{"cell_type": "code", "source": 3}]}', "cell 1"),
     ],
 )
 def test_notebook_files_that_are_none(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        read_ipynb(text)
+        read_notebook(text)
 
 
 def test_notebook_files() -> None:
     text = '{"cells": [{"cell_type": "markdown", "source": "#"}, {"cell_type": "code", "source": ["a\\n", "b"]}]}'
-    assert read_ipynb(text) == ("a\nb",)
+    assert [cell.text for cell in read_notebook(text).cells] == ["a\nb"]

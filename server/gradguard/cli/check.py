@@ -19,6 +19,7 @@ from gradguard.check.api import ordered
 from gradguard.check.ignores import UNUSED
 from gradguard.cli import discover, output, pool, progress
 from gradguard.cli.cache import Cache, usual_cache
+from gradguard.cli.cells import Cells, InCell, Placed
 from gradguard.cli.cleaning import HINTED
 from gradguard.cli.configuration import Configuration, command_line_layer
 from gradguard.cli.formats import text
@@ -27,10 +28,11 @@ from gradguard.cli.result import Outcome, Trouble
 from gradguard.cli.stderr import complain, tell
 from gradguard.cli.worker import Checked, Checker, Job
 from gradguard.disk.links import Bounds
-from gradguard.disk.reading import SOURCE_BYTES, Unreadable, too_large
-from gradguard.findings import Applicability, Finding, traceback_of
+from gradguard.disk.reading import SOURCE_BYTES, Unreadable, decode, read_bytes, too_large
+from gradguard.findings import Applicability, Finding, Span, traceback_of
 from gradguard.ide.fixall import Edits
 from gradguard.source.decode import Undecodable
+from gradguard.source.ipynb import SUFFIX, read_notebook
 from gradguard.source.printable import printable_lines
 
 CLEAN, FOUND, CANNOT = 0, 1, 2
@@ -74,7 +76,7 @@ def _run(arguments: argparse.Namespace) -> int:
         tell(f"note: {note}")
     if not jobs and not troubles and STDIN not in arguments.paths:
         unchanged = f"note: no Python files changed since {arguments.changed_since}"
-        why = unchanged if arguments.changed_since else "warning: no Python files found"
+        why = unchanged if arguments.changed_since else "warning: no Python files and no notebooks found"
         tell(why)
     _say_which_torch(jobs, arguments.verbose)
     unkept = arguments.no_cache or arguments.fix or arguments.diff
@@ -238,13 +240,43 @@ class _Names:
         self._stdin_filename = stdin_filename
         self._stdin = {job.path: job.data for job in jobs if job.data is not None}
         self._lines: dict[str, output.Lines] = {}
+        self._cells: dict[str, Cells | None] = {}
 
     def show(self, path: str) -> str:
         """A path for the user."""
         return (self._stdin_filename or "<stdin>") if path in self._stdin else display(path)
 
+    def cells(self, path: str) -> Cells | None:
+        """The cells of a notebook; None for another file, and for one that cannot be read any more."""
+        if not path.endswith(SUFFIX):
+            return None
+        if path not in self._cells:
+            self._cells[path] = None
+            try:
+                data = self._stdin.get(path)
+                text = decode(read_bytes(path) if data is None else data).text
+                self._cells[path] = Cells(self.show(path), read_notebook(text))
+            except (Unreadable, ValueError):
+                pass
+        return self._cells[path]
+
+    def placed(self, what: Placed) -> Placed:
+        """The same at its place as shown: in a notebook in its cell."""
+        cells = self.cells(what.path)
+        return cells.placed(what) if cells is not None else replace(what, path=self.show(what.path))
+
+    def trouble(self, trouble: Trouble) -> Trouble:
+        """The same for a file that was not checked."""
+        cells = self.cells(trouble.path) if trouble.line else None
+        if cells is None:
+            return replace(trouble, path=self.show(trouble.path))
+        path, span = cells.place(Span(trouble.line, 1, trouble.line, 1))
+        return replace(trouble, path=path, line=span.line)
+
     def line(self, shown: str, number: int) -> str:
         """A line of the file that is shown under this path."""
+        if isinstance(shown, InCell):
+            return shown.source.line(number) if number <= shown.source.count else ""
         path = os.path.abspath(shown)
         if shown not in self._lines:
             self._lines[shown] = output.Lines.of(path, self._stdin.get(path))
@@ -274,14 +306,12 @@ def _outcome(
     kept = ordered(findings)
     return Outcome(
         findings=tuple(_renamed(finding, names) for finding in kept),
-        edits=tuple(edits.get(finding, (None,) * len(finding.fixes)) for finding in kept),
+        edits=tuple(_edits(finding, edits.get(finding), names) for finding in kept),
         limits=tuple(
-            replace(limit, path=names.show(limit.path))
+            names.placed(limit)
             for limit in dict.fromkeys(limit for each in checked for limit in each.report.limits)
         ),
-        troubles=tuple(
-            replace(trouble, path=names.show(trouble.path)) for trouble in _troubles(checked, troubles)
-        ),
+        troubles=tuple(names.trouble(trouble) for trouble in _troubles(checked, troubles)),
         files=sum(not any(trouble.unread for trouble in each.troubles) for each in checked),
         checked=sum(each.uses_torch for each in checked),
         fixed=fixed,
@@ -300,8 +330,16 @@ def _troubles(checked: Sequence[Checked], found: Iterable[Trouble]) -> list[Trou
 
 
 def _renamed(finding: Finding, names: _Names) -> Finding:
-    related = tuple(replace(each, path=names.show(each.path)) for each in finding.related)
-    return replace(finding, path=names.show(finding.path), related=related)
+    return names.placed(replace(finding, related=tuple(map(names.placed, finding.related))))
+
+
+def _edits(
+    finding: Finding, edits: tuple[Edits | None, ...] | None, names: _Names
+) -> tuple[Edits | None, ...]:
+    """The edits of each fix of a finding, in a notebook those of its cell."""
+    known = edits or (None,) * len(finding.fixes)
+    cells = names.cells(finding.path)
+    return known if cells is None else tuple(cells.edits(each, finding.span) for each in known)
 
 
 def _without(outcome: Outcome, new: Sequence[int]) -> Outcome:

@@ -1,6 +1,6 @@
-"""From the paths on the command line to the Python files to check.
+"""From the paths on the command line to the Python files and notebooks to check.
 
-A file named outright is always checked. Folders are walked: files ending in `.py`, without what `exclude`,
+A file named outright is always checked. Folders are walked: files ending in `.py` and `.ipynb`, without what `exclude`,
 the usual folders and .gitignore files leave out. Symbolic links to folders are not followed, so that no loop
 is walked and no file is checked twice; those to files are, as long as they stay in what was asked for or in
 the project. What cannot be read is told, and costs nothing but itself.
@@ -22,7 +22,7 @@ from gradguard.cli.result import Trouble, Unread
 from gradguard.disk.links import Bounds
 from gradguard.disk.reading import unreadable
 
-SUFFIXES = (".py",)
+SUFFIXES = (".py", ".ipynb")
 
 
 class NoSuchPath(Refused):
@@ -54,8 +54,6 @@ def discover(
         if path in folders:
             for file in _Walk(path, folders, settings_of, tell).files():
                 found.setdefault(file, Target(Path(file)))
-        elif path.endswith(".ipynb"):
-            raise NoSuchPath(f"{text}: notebooks are checked in the editor; this reads Python files")
         elif os.path.lexists(path):
             found[path] = Target(Path(path), named=True)
         else:

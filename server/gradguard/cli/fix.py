@@ -9,15 +9,16 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gradguard.check.api import Report
-from gradguard.cli.worker import Checker, Job
+from gradguard.cli.worker import Checker, Job, program
 from gradguard.disk.reading import Unreadable, decode, read_bytes
 from gradguard.disk.writing import replace_file
 from gradguard.ide import fixall
 from gradguard.source.decode import Decoded, Undecodable
+from gradguard.source.ipynb import SUFFIX, merged, read_notebook
 from gradguard.source.printable import printable, printable_lines
 from gradguard.source.text import Source
 
@@ -62,13 +63,46 @@ def for_readers(lines: Iterable[str]) -> Iterator[str]:
 def fix(job: Job, checker: Checker, *, unsafe: bool) -> Fixed:
     """Fix one file in memory. Raises Unreadable."""
     before = decode(read_bytes(Path(job.path)) if job.data is None else job.data)
-    source = Source(job.path, before.text)
 
     def check(source: Source) -> Report:
         return checker.source_checked(job, source)
 
+    if job.path.endswith(SUFFIX):
+        return _fix_notebook(job, before, check, unsafe=unsafe)
+    source = Source(job.path, before.text)
     done = fixall.fixed(source, check(source), check, unsafe=unsafe)
     return Fixed(before, done.source.text, done.report, done.kinds, done.rounds)
+
+
+def _fix_notebook(job: Job, before: Decoded, check: fixall.Check, *, unsafe: bool) -> Fixed:
+    """Fix one cell after the other, each in what the ones before became. Raises Unreadable.
+
+    Where a fix would cost a magic, its cell stays as it is.
+    """
+    source = program(job.path, before)
+    if source is None:
+        return Fixed(before, before.text, Report(), (), 0)
+    notebook = read_notebook(before.text)
+    report = check(source)
+    cell = fixall.Cell(notebook.program.starts)
+    texts: dict[int, str] = {}
+    kinds: tuple[str, ...] = ()
+    rounds = 0
+    for index, each in enumerate(notebook.cells):
+        here = replace(cell, index=index)
+        if not fixall.fixable(report, here.lines(source)) and not unsafe:
+            continue
+        done = fixall.fixed(source, report, check, unsafe=unsafe, cell=here)
+        start, end = done.cell.stretch(done.source)
+        text = merged(each.text, done.source.text[start:end]) if done.kinds else None
+        if text is not None:
+            texts[index] = text
+            source, report, cell = done.source, done.report, done.cell
+            kinds, rounds = kinds + done.kinds, max(rounds, done.rounds)
+    after = notebook.rewritten(texts)
+    if read_notebook(after).program.text != source.text:
+        raise Unreadable("not fixed: the notebook would not be the one that was checked")
+    return Fixed(before, after, report, kinds, rounds)
 
 
 def write(path: str, fixed: Fixed) -> None:

@@ -24,6 +24,7 @@ from gradguard.disk.reading import Missing, Unreadable, decode, read_bytes, read
 from gradguard.findings import Finding
 from gradguard.ide.fixall import Edits, Writer
 from gradguard.source.decode import Decoded
+from gradguard.source.ipynb import SUFFIX, read_notebook
 from gradguard.source.text import Source
 
 
@@ -89,22 +90,23 @@ class Checker:
                 if "\0" in text.text:
                     raise Unreadable("binary, or text in an encoding that Python does not read")
                 return Checked(job.path)
-            _short_enough(text)
+            source = program(job.path, text)
+            if source is None:
+                return Checked(job.path)
         except Unreadable as error:
             dangling = isinstance(error, Missing) and os.path.islink(job.path)
             why = "a link that leads nowhere" if dangling else str(error)
             return Checked(job.path, troubles=(Trouble(job.path, why, unread=Unread.FILE, named=job.named),))
         key = self._key(job, data) if self._cache else ""
-        checked = self._cached(job, key) or self._fresh(job, text, key)
-        return self._add_edits(checked, job, text) if self._with_edits else checked
+        checked = self._cached(job, key) or self._fresh(job, source, key)
+        return self._add_edits(checked, job, source) if self._with_edits else checked
 
     def source_checked(self, job: Job, source: Source) -> Report:
         """Check another text for the same file, past the cache."""
         return check(source, job.settings, self._workspace(job.settings))
 
-    def _fresh(self, job: Job, text: Decoded, key: str) -> Checked:
+    def _fresh(self, job: Job, source: Source, key: str) -> Checked:
         workspace = _Recording(self._workspace(job.settings), self._digest)
-        source = Source(job.path, text.text)
         report = check(source, job.settings, workspace)
         troubles = [
             Trouble(job.path, f"cannot be parsed: {each.message} ({_GRAMMAR})", each.line)
@@ -161,12 +163,11 @@ class Checker:
         )
         return replace(checked, imported=imported) if imported else checked
 
-    def _add_edits(self, checked: Checked, job: Job, text: Decoded) -> Checked:
+    def _add_edits(self, checked: Checked, job: Job, own: Source) -> Checked:
         findings = (*checked.report.findings, *checked.report.elsewhere)
         if not any(finding.fixes for finding in findings):
             return checked
         workspace = self._workspace(job.settings)
-        own = Source(job.path, text.text)
         edits = []
         writer = Writer()
         for finding in findings:
@@ -216,6 +217,25 @@ class Checker:
         self._unread.update({path: self._refused[path] for path in kept.read if path in self._refused})
         troubles = tuple(Trouble(job.path, message, line) for message, line in kept.troubles)
         return Checked(job.path, kept.report, troubles, uses_torch=True)
+
+
+def program(path: str, text: Decoded) -> Source | None:
+    """The program in a file: its text, or the cells of a notebook; None for a notebook in another language.
+
+    Raises Unreadable.
+    """
+    if not path.endswith(SUFFIX):
+        return Source(path, _short_enough(text).text)
+    try:
+        notebook = read_notebook(text.text)
+    except ValueError as error:
+        raise Unreadable(str(error)) from None
+    joined = notebook.program
+    if len(joined.text) > LONGEST:
+        raise Unreadable(TOO_LONG)
+    if not notebook.python or GATE not in joined.text:
+        return None
+    return Source(path, joined.text, breaks=joined.starts[1:])
 
 
 def _short_enough(text: Decoded) -> Decoded:

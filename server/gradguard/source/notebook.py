@@ -6,7 +6,6 @@ a comment of the same number of lines, so that every line keeps its place. Text 
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -79,28 +78,6 @@ def plain(cell: str) -> str:
             continued = text.endswith("\\")
             out.append(replaced + _line_end(line))
     return "".join(out)
-
-
-def read_ipynb(text: str) -> tuple[str, ...]:
-    """Sources of the code cells of a notebook file. Raises ValueError, naming what is wrong."""
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"not a notebook: {error}") from None
-    cells = data.get("cells") if isinstance(data, dict) else None
-    if not isinstance(cells, list):
-        raise ValueError("not a notebook: no list of cells")
-    sources: list[str] = []
-    for number, cell in enumerate(cells):
-        if not isinstance(cell, dict) or cell.get("cell_type") != "code":
-            continue
-        source = cell.get("source", "")
-        if isinstance(source, list) and all(isinstance(line, str) for line in source):
-            source = "".join(source)
-        if not isinstance(source, str):
-            raise ValueError(f"cell {number}: source must be text or a list of texts")
-        sources.append(source)
-    return tuple(sources)
 
 
 def _without_magic(text: str) -> str | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from gradguard.cli.cells import InCell, file_lines, file_of, said
 from gradguard.cli.result import Outcome
-from gradguard.findings import Severity
+from gradguard.findings import Severity, Span
 from gradguard.source.printable import printable
 
 _COMMANDS = {
@@ -19,17 +20,19 @@ def render(outcome: Outcome) -> str:
     lines = []
     for finding in outcome.findings:
         span = finding.span
-        places: dict[str, str | int] = {"file": finding.path, "line": span.line, "endLine": span.end_line}
+        line, end_line = file_lines(finding.path, span)
+        places: dict[str, str | int] = {"file": file_of(finding.path), "line": line, "endLine": end_line}
         # GitHub refuses columns on an annotation of several lines.
-        if span.line == span.end_line:
+        if span.line == span.end_line and not isinstance(finding.path, InCell):
             places |= {"col": span.column, "endColumn": max(span.column, span.end_column - 1)}
         places["title"] = f"{finding.code} {finding.name}"
         related = "".join(f"\n{each.path}:{each.span.line}: {each.message}" for each in finding.related)
-        lines.append(command(_COMMANDS[finding.severity], places, finding.message + related))
+        message = said(finding.path, span) + finding.message + related
+        lines.append(command(_COMMANDS[finding.severity], places, message))
     for trouble in outcome.troubles:
-        at: dict[str, str | int] = {"file": trouble.path}
+        at: dict[str, str | int] = {"file": file_of(trouble.path)}
         if trouble.line:
-            at["line"] = trouble.line
+            at["line"] = file_lines(trouble.path, Span(trouble.line, 1, trouble.line, 1))[0]
         lines.append(
             command(
                 "error" if trouble.blocks else "warning",
@@ -38,7 +41,8 @@ def render(outcome: Outcome) -> str:
             )
         )
     for fault in outcome.parts_lost:
-        at = {"file": fault.path, "line": fault.span.line, "title": "gradguard could not check this"}
+        line = file_lines(fault.path, fault.span)[0]
+        at = {"file": file_of(fault.path), "line": line, "title": "gradguard could not check this"}
         lines.append(command("error" if outcome.strict else "warning", at, fault.message))
     return "".join(line + "\n" for line in lines)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from gradguard.cli.cells import file_lines, file_of, said
 from gradguard.cli.fingerprints import LineOf, fingerprints
 from gradguard.cli.result import Outcome
 from gradguard.findings import Severity
@@ -22,14 +23,14 @@ def render(outcome: Outcome, line_of: LineOf) -> str:
     marks = fingerprints(outcome.findings, line_of)
     issues = [
         {
-            "description": f"{finding.code} {finding.message}",
+            "description": f"{finding.code} {said(finding.path, finding.span)}{finding.message}",
             "check_name": finding.name,
             "fingerprint": mark,
             "severity": _SEVERITIES[finding.severity],
             "categories": ["Bug Risk" if finding.code.startswith(("GG1", "GG2")) else "Performance"],
             "location": {
-                "path": finding.path,
-                "lines": {"begin": finding.span.line, "end": finding.span.end_line},
+                "path": file_of(finding.path),
+                "lines": dict(zip(("begin", "end"), file_lines(finding.path, finding.span))),
             },
         }
         for finding, mark in zip(outcome.findings, marks)

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from gradguard import __version__
+from gradguard.cli import cells
 from gradguard.cli.result import Outcome
 from gradguard.findings import Finding
 from gradguard.ide.fixall import Edits
@@ -24,9 +25,14 @@ def document(outcome: Outcome) -> dict[str, Any]:
         "version": __version__,
         "torch": outcome.torch,
         "findings": findings,
-        "limits": [each.plain() for each in outcome.limits],
+        "limits": [cells.plain(each) for each in outcome.limits],
         "errors": [
-            {"file": each.path, "line": each.line or None, "message": each.message}
+            {
+                "file": cells.file_of(each.path),
+                **({"cell": each.path.cell} if isinstance(each.path, cells.InCell) else {}),
+                "line": each.line or None,
+                "message": each.message,
+            }
             for each in outcome.troubles
         ],
     }
@@ -34,7 +40,7 @@ def document(outcome: Outcome) -> dict[str, Any]:
 
 def _finding(finding: Finding, edits: tuple[Edits | None, ...]) -> dict[str, Any]:
     return {
-        **finding.plain(),
+        **cells.plain(finding),
         "fixes": [
             {
                 "title": fix.title,

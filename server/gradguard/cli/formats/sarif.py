@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from gradguard import __version__
 from gradguard.check.catalogue import RuleInfo
+from gradguard.cli.cells import InCell, file_lines, said
 from gradguard.cli.fingerprints import LineOf, fingerprints
 from gradguard.cli.result import Outcome
 from gradguard.findings import Finding, Limit, Severity, Span
@@ -94,7 +95,7 @@ def _result(
     result: dict[str, Any] = {
         "ruleId": finding.code,
         "level": _LEVELS[finding.severity],
-        "message": {"text": finding.message + notes},
+        "message": {"text": said(finding.path, finding.span) + finding.message + notes},
         "locations": [{"physicalLocation": _location(finding.path, finding.span)}],
         "partialFingerprints": {"gradguard/v1": mark},
         "properties": {"certainty": finding.certainty.value},
@@ -106,11 +107,15 @@ def _result(
             {
                 "id": number,
                 "physicalLocation": _location(each.path, each.span),
-                "message": {"text": each.message},
+                "message": {"text": said(each.path, each.span) + each.message},
             }
             for number, each in enumerate(finding.related, 1)
         ]
-    fixes = [_fix(finding.path, fix.title, known) for fix, known in zip(finding.fixes, edits) if known]
+    fixes = [
+        _fix(finding.path, fix.title, known)
+        for fix, known in zip(finding.fixes, edits)
+        if known and not isinstance(finding.path, InCell)
+    ]
     if fixes:
         result["fixes"] = fixes
     return result
@@ -144,6 +149,9 @@ def _notification(path: str, span: Span, message: str, level: str) -> dict[str, 
 
 
 def _location(path: str, span: Span) -> dict[str, Any]:
+    if isinstance(path, InCell):  # as the file has it: what is written there is JSON, with columns of its own
+        first, last = file_lines(path, span)
+        return {"artifactLocation": _artifact(path.file), "region": {"startLine": first, "endLine": last}}
     return {"artifactLocation": _artifact(path), "region": _region(span)}
 
 
