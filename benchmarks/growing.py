@@ -168,7 +168,7 @@ PROGRAMS = {
     "attempts inside attempts": LEAF + "v = x\n" + _nest(["try:"] * 40, "v = risky(v.exp())\nv += 1\nv.sum().backward()").rstrip("\n") + "\n"
     + "".join("    " * n + "except Exception:\n" + "    " * (n + 1) + "v = v * 2\n" + "    " * n + "finally:\n" + "    " * (n + 1) + "v = v + x\n" for n in range(39, -1, -1)),
     "many kinds of one thing": "def work(kind, v):\n    if kind == 'none': w = v\n" + _many(300, "    elif kind == 'k{0}': w = v.exp() + {0}") + "    else: w = v * 2\n    w += 1\n    return w\n" + LEAF + _many(60, "work('k{0}', x).sum().backward()\nwork(load(), x).sum().backward()"),
-    "many settings that are not known": "args = load()\nparts = []\n" + LEAF + "v = x\n" + _many(200, "if args.use{0}:\n    parts.append(nn.Linear(8, 8))\n    v = v + parts[-1](v)\nif args.keep{0} and len(parts) > {0}: v = v.exp()\nelif args.drop{0}: v += 1")
+    "many settings that are not known": "args = load()\nparts = []\n" + LEAF + "v = x\n" + _many(100, "if args.use{0}:\n    parts.append(nn.Linear(8, 8))\n    v = v + parts[-1](v)\nif args.keep{0} and len(parts) > {0}: v = v.exp()\nelif args.drop{0}: v += 1\nif args.more{0}:\n    parts.append(nn.Linear(8, 8))\n    v = v + parts[-1](v)\nif args.hold{0} and len(parts) > {0}: v = v.exp()\nelif args.double{0}: v = v * 2")
     + "for step in range(9):\n    for part in parts:\n        v = part(v)\nv.sum().backward()\n",
     "a thousand mistakes": LEAF + _many(700, "y{0} = x.exp()\ny{0} += 1\ny{0}.sum().backward()"),
     "mistakes on one line": LEAF + "; ".join(f"y{n} = x.exp(); y{n} += 1; y{n}.sum().backward()" for n in range(700)) + "\n",

@@ -68,7 +68,7 @@ def test_ways_that_one_maker_went_are_not_gone_by_the_next() -> None:
 
 def test_a_way_that_no_other_maker_had_is_gone() -> None:
     text = NET + MAKER.format(n=8) + MAKER.format(n=9)
-    asks = text.replace("return Net(9", "settings.also and print()\n    return Net(9")
+    asks = text.replace("return Net(9", "if settings.also:\n        Net(1, settings)\n    return Net(9")
     assert steps(analysed(asks))["net_9"] > 1.5 * steps(analysed(text))["net_9"] > 0
 
 

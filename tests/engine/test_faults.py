@@ -270,7 +270,7 @@ def test_a_fault_in_putting_the_paths_of_a_function_together_costs_it(
     analysis = run(
         "def faulty(x):\n    raise ValueError\n"
         + BAD.format(name="other")
-        + "def raises(x):\n    if x: raise ValueError\n"
+        + "def raises(x):\n    print(x)\n    raise ValueError\n"
     )
     assert found(analysis) == [(6, "GG101", "certain")]
     assert told(analysis) == [8]

@@ -48,6 +48,9 @@ if torch.cuda.is_available():
     DEVICE = "cuda"
 else:
     DEVICE = "cpu"
+
+def where():
+    return DEVICE
 """
 )
 HELPERS = """

@@ -21,15 +21,15 @@ STEPS = 20_000
 
 HEAVY = """
 def heavy_{n}(x, settings):
-    total = {n}
+    kept = [{n}]
     for step in range(9):
         if settings.first:
-            total += step
+            kept.append(step)
         if settings.second:
-            total -= step
+            kept.pop()
         if settings.third:
-            total += 2 * step
-    return x * total
+            kept.append(2 * step)
+    return x.exp(), kept
 
 """
 SPOILS = """
@@ -38,14 +38,14 @@ def spoils(settings):
     y = x.exp()
     if settings.late:
         y += 1
-    total = 0
+    kept = []
     for step in range(9):
         if settings.first:
-            total += step
+            kept.append(step)
         if settings.second:
-            total -= step
+            kept.append(step)
         if settings.third:
-            total += 2 * step
+            kept.append(2 * step)
     return y.sum().backward()
 """
 MANY = "import torch\n" + "".join(HEAVY.format(n=n) for n in range(60))

@@ -35,7 +35,9 @@ F.mse_loss(F.linear(x, fast[0], fast[1]), z).backward()
 SOLVER = """
 def solve(apply, b, r, rs, x):
     p = r
+    y = torch.rand(3, requires_grad=True)
     for step in range({steps}):
+        y = y.exp()
         ap = apply(p)
         alpha = rs / (p * ap)
         x = x + alpha * p
@@ -45,7 +47,7 @@ def solve(apply, b, r, rs, x):
             break
         p = r + (new / rs) * p
         rs = new
-    return x
+    return x, y
 """
 LEAF = "x = torch.rand(3, requires_grad=True)\n"
 

@@ -66,6 +66,7 @@ def backward(
 
     trains: a loop in which this happens is a loop over steps.
     """
+    run.trail.act()
     reached, leaves = _walk(run, roots, place, certain)
     parts: dict[Node, set[int]] = {}
     asked = reached

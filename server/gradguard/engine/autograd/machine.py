@@ -96,6 +96,7 @@ def current_node(run: Run, tensor: Tensor, place: Place, *, certain: bool = True
         return tensor.node
     if (tensor.multi or tensor.made_no_grad) and behind >= 0:
         _refuse_stale_view(run, tensor, place, certain)
+    run.trail.touched += 1
     node = Node(
         "AsStrided", place, run.tick(), certain=base.requires_grad is True, iterations=run.iterations()
     )
@@ -325,6 +326,7 @@ def write(
     done = Write(place, op, target, counted, certain, kind, run.statement, via=text)
     if run.step_site is not None and kind != "step":
         done.kind, done.place = "step", run.step_site
+    run.trail.wrote(target.root.number)
     done.order = run.tick()
     done.iterations = run.iterations()
     done.instance = run.instance()
@@ -345,6 +347,7 @@ def write(
 def write_unseen(run: Run, place: Place, target: Tensor, op: str, kind: str, node: ast.AST) -> None:
     """A write that no version counter sees, through NumPy or `.data`; `node` is how the program spells it."""
     done = Write(place, op, target, counted=False, kind=kind, statement=run.statement, via=source_text(node))
+    run.trail.act()
     done.order = run.tick()
     done.iterations = run.iterations()
     target.memory.writes.append(done)

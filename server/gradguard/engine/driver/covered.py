@@ -58,19 +58,20 @@ class Choice:
             (test, answer) for test, answer in zip(oracle.asked, oracle.given) if test is not None
         )
 
-    def flipped(self, oracle: Oracle, turn: Turn) -> Way | None:
-        """The way that a child of a quiet path takes; None where it stands for more than that."""
+    def flipped(self, oracle: Oracle, turn: Turn) -> tuple[Way, ...]:
+        """The ways that a child of a quiet path takes; none where it stands for more than that."""
+        if not turn.flips:
+            return tuple((test, way) for test, way in turn.others.items() if test not in oracle.others)
         test = oracle.asked[turn.index]
-        return None if test is None else (test, turn.answer)
+        return () if test is None else ((test, turn.answer),)
 
-    def worth(self, way: Way | None) -> bool:
-        """Whether to take it now."""
-        if way is None:
-            return True
-        if way in self.gone:
+    def worth(self, ways: tuple[Way, ...]) -> bool:
+        """Whether to take them now."""
+        new = [way for way in ways if way not in self.gone]
+        if ways and not new:
             return False
-        if way in self._before:
-            self.spared.add(way)
+        if ways and self._before.issuperset(new):
+            self.spared.update(new)
             return False
-        self.taken.add(way)
+        self.taken.update(way for way in new if way not in self._before)
         return True

@@ -32,7 +32,7 @@ from gradguard.engine.domain.values import (
     TupleV,
     Value,
 )
-from gradguard.engine.driver import alike, covered, merging, receivers, reuse, toplevel
+from gradguard.engine.driver import alike, choosing, covered, merging, receivers, reuse, toplevel
 from gradguard.engine.driver.devices import named_devices
 from gradguard.engine.driver.record import Record
 from gradguard.engine.driver.shares import FREE_UNDONE, UNDONE_A_STEP, Budget, Shares
@@ -258,9 +258,10 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
     """Run an entry along its paths and keep each event once, certain only if every surviving path has it."""
     budget = [allowed.whole]
     import_budget = [IMPORT_STEPS]
-    queue: list[tuple[Turn | None, covered.Way | None]] = [(None, None)]
+    queue: list[tuple[Turn | None, tuple[covered.Way, ...]]] = [(None, ())]
     choice = work.ways.explore()
     watch = Watch(work.every_write)
+    choices = choosing.Choices()
     all_quiet = makes = alike.makes(node)
     paths: list[merging.Path] = []
     met: dict[Fault, None] = {}
@@ -278,10 +279,10 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
     stopped = False
 
     while queue and len(paths) < MAX_PATHS and (not paths or allowed.whole - budget[0] < allowed.tries):
-        turn, way = queue.pop(0)
-        if not choice.worth(way):
+        turn, ways = queue.pop(0)
+        if not choice.worth(ways):
             continue
-        oracle = Oracle(turn.prefix if turn is not None else ())
+        oracle = Oracle(turn.prefix, turn.others) if turn is not None else Oracle()
         run = Run(
             work.table,
             oracle,
@@ -292,6 +293,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
             work.file.path,
             import_budget,
             watch=watch,
+            relevance=work.relevance,
         )
         run.trace = notes
         survived = True
@@ -339,10 +341,10 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
             undone += max(work.definitions.restore() - FREE_UNDONE, 0)
         # What another file does otherwise for a top level is nothing to a path that shows nothing.
         children = oracle.children(elsewhere=shows)
-        following = [(child, choice.flipped(oracle, child) if spare else None) for child in children]
         if len(paths) == 1:
-            following.sort(key=lambda waiting: waiting[0].index)
-        queue += following
+            children.sort(key=lambda child: child.index)
+        following = choices.following(run.trail, oracle, children, run.events, turn, survived=survived)
+        queue += [(child, choice.flipped(oracle, child) if spare else ()) for child in following]
     steps = allowed.whole - max(budget[0], 0)
     return Record(
         tuple(event for event in merging.merged(paths) if not lifetime.used_elsewhere(event, needed)),
@@ -441,6 +443,7 @@ def _define(work: Work) -> Definitions:
             home=work.file.path,
             import_budget=[IMPORT_STEPS],
             watch=Watch(work.every_write),
+            relevance=work.relevance,
         )
         try:
             frame = _run_definitions(run, work)
@@ -507,6 +510,7 @@ def function_entry(work: Work, name: str, owner: str) -> Callable[[Run], None]:
         # What a module's own methods collect is a forward's business, not a step loop's.
         run.depth = int(isinstance(holder, ClassV) and classes.is_subclass(holder, "torch.nn.Module"))
         run.entered_at = run.depth
+        run.trail.entry = function.node
         result = call_function(run, frame, function, call, function.node)
         _leave(run, result, receiver, place)
         _check_functions(run, frame)

@@ -55,7 +55,8 @@ def receiver(run: Run, work: Work, frame: Frame, cls: ClassV, place: Place) -> V
     if objects.shared is not None:
         run.oracle.answers.update(objects.shared.answers)
         return _take(run, work, objects.shared)
-    if work.noting or not objects.again or objects.took < FEW_STEPS or run.oracle.given:
+    others = run.oracle.given or run.oracle.others
+    if work.noting or not objects.again or objects.took < FEW_STEPS or others:
         return _construct(run, frame, cls, place)
     kept = next((one for one in objects.kept if one.given.follows(run.oracle.prefix)), None)
     if kept is None and len(objects.kept) < MAX_KEPT:
@@ -101,6 +102,7 @@ def _aside(work: Work, frame: Frame, budget: list[int], prefix: tuple[bool, ...]
         work.file.path,
         library.import_budget,
         watch=Watch(work.every_write),
+        relevance=work.relevance,
     )
     run.library, run.namespaces = library, library.namespaces
     run.start_after(library)

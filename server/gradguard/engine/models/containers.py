@@ -30,6 +30,9 @@ from gradguard.engine.python.subscripts import dict_set, last_of
 from gradguard.engine.state import bounds
 from gradguard.engine.state.run import Run
 
+_TELLS = frozenset({"copy", "count", "get", "index", "items", "keys", "values"})
+"""Methods that change nothing."""
+
 
 def method(
     run: Run, frame: Frame, receiver: ListV | TupleV | DictV, name: str, call: Call, node: ast.AST
@@ -38,6 +41,8 @@ def method(
     if name not in _QUICK:
         run.work(len(receiver.items) // bounds.ITEMS_A_UNIT)
     handler = (_DICT if isinstance(receiver, DictV) else _LIST).get(name)
+    if name not in _TELLS:
+        run.trail.changed.append("[]")
     if handler is None:
         lend(run, (receiver, *call.args, *call.kwargs.values()))
         return run.fresh()

@@ -47,6 +47,7 @@ from gradguard.engine.models import (
     torchlib,
 )
 from gradguard.engine.models.registry import Registry
+from gradguard.engine.observe.lending import TELLING
 from gradguard.engine.python.calls import call_value
 from gradguard.engine.state.run import Run
 
@@ -59,9 +60,35 @@ REGISTRY = Registry.of(
 """Every model, by what it stands for."""
 
 
+LOOKS = (
+    "torch.cuda.", "torch.backends.", "torch.device", "torch.manual_seed", "torch.random.", "torch.seed", "torch.save", "torch.is_",
+    "torch.get_", "torch.finfo", "torch.iinfo", "torch.Size",
+)  # fmt: skip
+"""What torch's functions are named that change nothing which the tape knows."""
+CHANGES = frozenset(
+    {"delattr", "eval", "exec", "exit", "_exit", "globals", "locals", "next", "quit", "setattr"}
+)
+"""Functions of the standard library that may change something."""
+TELLS = frozenset(
+    {
+        "children",
+        "flush",
+        "get_last_lr",
+        "modules",
+        "named_children",
+        "named_modules",
+        "parameters",
+        "state_dict",
+    }
+)
+"""Methods of torch's objects that only tell something."""
+
+
 def torch(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
     """Call a name of torch."""
     call.name = path.rpartition(".")[2]
+    if not path.startswith(LOOKS):
+        run.trail.touched += 1
     handler = REGISTRY.torch.get(path)
     if handler is not None:
         return handler(run, frame, call, node)
@@ -71,6 +98,8 @@ def torch(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value
 def external(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Value:
     """Call a name of another library, or a builtin."""
     call.name = path.rpartition(".")[2]
+    if call.name in CHANGES:
+        run.trail.touched += 1
     handler = REGISTRY.external.get(path)
     if handler is not None:
         return handler(run, frame, call, node)
@@ -90,6 +119,8 @@ def method(run: Run, frame: Frame, receiver: Value, name: str, call: Call, node:
     if isinstance(receiver, Tensor):
         return tensor_methods.method(run, frame, receiver, name, call, node)
     if isinstance(receiver, Instance):
+        if name not in TELLING and name not in TELLS:
+            run.trail.act()
         handler = REGISTRY.methods.get(f"{kind_of(receiver)}.{name}") or REGISTRY.methods.get(
             f"object.{name}"
         )

@@ -14,6 +14,7 @@ from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.classes import kind_of
 from gradguard.engine.domain.conditions import key_of, known_truth
 from gradguard.engine.domain.keys import HOST, Key
+from gradguard.engine.domain.relevance import TENSOR_ONLY
 from gradguard.engine.domain.tensors import NO_CUTS, Tensor
 from gradguard.engine.domain.values import (
     ArrayV,
@@ -150,16 +151,6 @@ def _network(run: Run, callee: Sym, call: Call, node: ast.AST) -> Value:
     return opaque.opaque(run, [*call.args, *call.kwargs.values()], call.place, None, node)
 
 
-_TENSOR_ONLY = frozenset({
-    "backward", "requires_grad_", "detach", "detach_", "unsqueeze", "squeeze", "permute", "contiguous", "masked_fill", "masked_fill_",
-    "log_softmax", "softmax", "sigmoid", "relu", "relu_", "exp", "exp_", "sqrt", "rsqrt", "tanh", "add_", "mul_", "sub_", "div_",
-    "clamp_", "zero_", "fill_", "copy_", "normal_", "uniform_", "expand", "expand_as", "chunk", "unbind", "transpose", "flatten",
-    "view", "reshape", "matmul", "bmm", "cumsum", "gather", "scatter_", "index_select", "repeat_interleave", "norm", "sin", "cos",
-    "logsumexp", "clamp", "type_as", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor", "numel", "argmax", "topk", "nonzero", "index_copy_", "lerp_", "addcmul_",
-})  # fmt: skip
-"""Methods that only tensors have: whoever calls one on an unknown value tells what it is."""
-
-
 def _as_of_tensors(run: Run, owner: Sym, name: str, call: Call) -> bool:
     """Whether the arguments are such as the method of tensors takes.
 
@@ -195,7 +186,7 @@ def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: C
         return differentiate(run, call, node)
     if name == "zero_grad":
         run.marks.cleared = True
-    if name in _TENSOR_ONLY and owner.kind in ("any", "tensor") and _as_of_tensors(run, owner, name, call):
+    if name in TENSOR_ONLY and owner.kind in ("any", "tensor") and _as_of_tensors(run, owner, name, call):
         return run.models.method(run, frame, as_tensor(run, owner), name, call, node)
     if name == "parameters" or name == "named_parameters":
         owner.kind = "module"

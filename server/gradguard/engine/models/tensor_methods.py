@@ -129,6 +129,7 @@ def set_attribute(
     run: Run, frame: Frame, owner: Tensor, name: str, value: Value, node: ast.AST, *, augmented: bool = False
 ) -> None:
     """`tensor.name = value`."""
+    run.trail.act()
     if name == "data" and not augmented:
         assign_data(run, frame, owner, value, node)
     elif name == "grad":

@@ -47,21 +47,25 @@ def lend(run: Run, values: Iterable[Value], *, told: bool = False) -> None:
         if isinstance(value, Sym) and value.tensor is not None:
             value = value.tensor
         if isinstance(value, Tensor):
+            run.trail.act()
             value.memory.held = True
             if value.node is not None and not told:
                 run.lent_nodes.add(value.node)
         elif isinstance(value, ArrayV):
             if value.memory_of is not None:
+                run.trail.act()
                 value.memory_of.memory.held = True
         elif isinstance(value, TupleV):
             waiting += value.items
         elif isinstance(value, (ListV, DictV, Instance)):
             if not value.escaped:
                 value.escaped = True
+                run.trail.changed.append("[]")
                 waiting += _inside(value)
             elif not isinstance(value, Instance):
                 waiting += _inside(value)
         elif isinstance(value, FunctionV):
+            run.trail.act()
             waiting += _read_by(run, value)
         elif isinstance(value, Method):
             waiting += (value.receiver, value.function)

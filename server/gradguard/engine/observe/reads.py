@@ -26,6 +26,7 @@ def host_read(
 
     text: what is read, where the place does not say it.
     """
+    run.trail.act()
     loop = run.loops[-1] if run.loops else None
     per = _per(run, loop, frame)
     if per == "once" and not run.compiled:

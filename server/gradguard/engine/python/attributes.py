@@ -265,6 +265,10 @@ def put(
         run.weigh((held,))
         for tensor in lifetime.bound_in(held):
             machine.stored(run, tensor, place, tensor.bound_name, inside=True)
+    if isinstance(owner, (Instance, Sym)):
+        run.trail.put(f".{name}", owner.attributes.get(name), value)
+    else:
+        run.trail.changed.append(f".{name}")
     if isinstance(owner, Instance):
         old = owner.attributes.get(name)
         modules.set_member(owner, name, value)

@@ -152,6 +152,7 @@ _PLAIN = (bool, int, float, str)
 def _body(run: Run, inner: Frame, function: FunctionV, node: ast.AST) -> Value:
 
     saved_modes, saved_statement, elsewhere = run.modes, run.statement, run.oracle.elsewhere
+    leaning, run.oracle.leaning = run.oracle.leaning, True
     if run.library is None and not run.functions and function.namespace.path != run.home:
         run.oracle.elsewhere = True
     run.modes = _modes(run, function)
@@ -159,13 +160,16 @@ def _body(run: Run, inner: Frame, function: FunctionV, node: ast.AST) -> Value:
     run.calls.append(inner.site or Place(inner.namespace.path, node))
     run.frames.append(inner)
     run.compiled += function.compiled
+    mark = run.trail.mark(run)
     try:
         if isinstance(function.node, ast.Lambda):
             # What it does is told at its expression, which is part of no statement that runs.
             run.statement = None
             return run.python.evaluate(run, inner, function.node.body)
         signal = _drive(run.python.execute(run, inner, function.node.body))
-        return signal.value if isinstance(signal, Return) else None
+        result = signal.value if isinstance(signal, Return) else None
+        run.trail.returned(run, inner, function.node, mark, result)
+        return result
     except Exception as error:
         faults.passes(run, function.node, error)
         raise
@@ -176,6 +180,7 @@ def _body(run: Run, inner: Frame, function: FunctionV, node: ast.AST) -> Value:
         run.functions.pop()
         _restore_modes(run, function, saved_modes)
         run.statement, run.oracle.elsewhere = saved_statement, elsewhere
+        run.oracle.leaning = leaning
 
 
 def _restore_modes(run: Run, function: FunctionV, saved: Modes) -> None:
@@ -215,6 +220,7 @@ def _generate(run: Run, inner: Frame, function: FunctionV) -> Generator[Value, V
         run.frames.append(inner)
         run.functions.append(function)
         run.calls.append(inner.site or Place(inner.namespace.path, function.node))
+        asked = run.oracle.clock
         try:
             item = steps.send(sent)
         except StopIteration:
@@ -223,6 +229,8 @@ def _generate(run: Run, inner: Frame, function: FunctionV) -> Generator[Value, V
             faults.passes(run, function.node, error)
             raise
         finally:
+            if asked != run.oracle.clock:
+                run.trail.partial.append(False)
             run.calls.pop()
             run.functions.pop()
             run.frames.pop()

@@ -19,6 +19,7 @@ def assign_name(run: Run, frame: Frame, name: str, value: Value, node: ast.AST) 
         return
     old = home.variables.get(name)
     home.variables[name] = value
+    run.trail.put(name if home is frame else ".", old, value)
     if run.loops and old is not None:
         lifetime.replaced(run, frame, old, value)
     if isinstance(value, Tensor):

@@ -28,6 +28,7 @@ from gradguard.engine.python.truth import truth
 from gradguard.engine.state import faults
 from gradguard.engine.state.path import BudgetExceeded, PathEnd, PyRaise
 from gradguard.engine.state.run import Run
+from gradguard.engine.state.trail import Mark
 
 MAX_WHILE = 2
 MAX_EXACT = 16
@@ -36,18 +37,37 @@ MAX_EXACT = 16
 
 def execute_block(run: Run, frame: Frame, body: list[ast.stmt]) -> Steps:
     """Run statements in order until one of them leaves the block."""
-    for statement in body:
+    trail = run.trail
+    loop = run.loops[-1].place.node if run.loops else None
+    asking: list[tuple[int, Mark]] | None = [] if getattr(loop, "body", None) is body else None
+    signal: Signal = None
+    for index, statement in enumerate(body):
         handler = _HANDLERS.get(type(statement))
         if handler is None:
             continue
         run.step()
         run.statement = statement
+        mark = trail.mark(run)
+        trail.ran.append(statement)
         steps = handler(run, frame, statement)
         if steps is not None:
             signal = yield from steps
-            if signal is not None:
-                return signal
-    return None
+        if mark.clock != run.oracle.clock:
+            if signal is None:
+                trail.ended(run, frame, [statement], mark)
+            elif type(statement) is ast.Return:
+                trail.left(run, mark)
+            if asking is not None:
+                asking.append((index, mark))
+        if signal is not None:
+            break
+    if asking and (signal is None or signal is Jump.CONTINUE):
+        for index, mark in asking:
+            if mark.touched == trail.touched:
+                # From here on nothing happened in this pass.
+                trail.ended(run, frame, body[index:], mark, last=True)
+                break
+    return signal
 
 
 def execute_pieces(run: Run, frame: Frame, body: list[ast.stmt]) -> Steps:
@@ -158,7 +178,15 @@ def _augassign(run: Run, frame: Frame, node: ast.AugAssign) -> None:
 
 
 def _if(run: Run, frame: Frame, node: ast.If) -> Steps:
-    test = evaluate(run, frame, node.test)
+    oracle, trail = run.oracle, run.trail
+    start = oracle.clock
+    refuses = trail.relevance.refuses(node) and not trail.trying
+    # The way that ends at once is nobody's first.
+    oracle.leaning = not refuses
+    try:
+        test = evaluate(run, frame, node.test)
+    finally:
+        oracle.leaning = True
     run.statement = node
     known = known_truth(test)
     if known is None and isinstance(test, Sym) and _benign(node):
@@ -166,7 +194,11 @@ def _if(run: Run, frame: Frame, node: ast.If) -> Steps:
         yield from _guarded(run, frame, node, node.body, test)
         yield from _guarded(run, frame, node, node.orelse, test)
         return None
+    oracle.leaning = not refuses
     answer = truth(run, frame, test, node.test)
+    oracle.leaning = True
+    if refuses and not answer and start != oracle.clock:
+        trail.refused(run, frame, node, start)
     taken = node.body if answer else node.orelse
     run.branches.add((node, answer))
     if answer and run.loops and periodic(node.test):
@@ -333,7 +365,12 @@ def _with(run: Run, frame: Frame, node: ast.With | ast.AsyncWith) -> Steps:
             entered.append(manager)
             if item.optional_vars is not None:
                 unpack_into(run, frame, item.optional_vars, value)
-        signal = yield from execute_block(run, frame, node.body)
+        caught = any(map(swallows, entered))
+        run.trail.trying += caught
+        try:
+            signal = yield from execute_block(run, frame, node.body)
+        finally:
+            run.trail.trying -= caught
         return signal
     except PyRaise:
         if not any(map(swallows, entered)):
@@ -349,8 +386,13 @@ def _with(run: Run, frame: Frame, node: ast.With | ast.AsyncWith) -> Steps:
 def _try(run: Run, frame: Frame, node: ast.Try) -> Steps:
     signal: Signal = None
     try:
+        trail = run.trail
+        trail.trying += bool(node.handlers)
         try:
-            signal = yield from execute_block(run, frame, node.body)
+            try:
+                signal = yield from execute_block(run, frame, node.body)
+            finally:
+                trail.trying -= bool(node.handlers)
         except PyRaise as error:
             handler = _handler_for(node, error)
             if handler is None:
@@ -463,14 +505,18 @@ def _delete(run: Run, frame: Frame, node: ast.Delete) -> None:
     for target in node.targets:
         if isinstance(target, ast.Name):
             frame.variables.pop(target.id, None)
+            run.trail.changed.append(target.id)
         elif isinstance(target, ast.Attribute):
+            run.trail.changed.append(f".{target.attr}")
             attributes.delete(evaluate(run, frame, target.value), target.attr)
         elif isinstance(target, ast.Subscript):
+            run.trail.changed.append("[]")
             owner = evaluate(run, frame, target.value)
             subscripts.delete(run, frame, owner, evaluate(run, frame, target.slice), node)
 
 
 def _global(run: Run, frame: Frame, node: ast.Global) -> None:
+    run.trail.changed.append(".")
     home = Frame(frame.namespace, frame.namespace.variables)
     for name in node.names:
         frame.outer_names[name] = home

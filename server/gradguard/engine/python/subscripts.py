@@ -36,6 +36,7 @@ from gradguard.engine.python.special import call_special
 from gradguard.engine.state import bounds
 from gradguard.engine.state.coerce import are_sizes, as_tensor
 from gradguard.engine.state.run import Run
+from gradguard.engine.state.trail import unknown
 
 
 def dict_set(target: DictV, key: Value, value: Value) -> None:
@@ -312,6 +313,11 @@ def _leading(parts: tuple[Value, ...]) -> bool:
 
 def put(run: Run, frame: Frame, owner: Value, index: Value, value: Value, node: ast.Subscript) -> None:
     """`owner[index] = value`."""
+    old = owner.items.get(token(index)) if isinstance(owner, DictV) else None
+    if old is not None and isinstance(owner, DictV):
+        run.trail.put("[]", old[1], value)
+    elif not isinstance(owner, Tensor) and not (isinstance(owner, Sym) and (owner.tensor or unknown(value))):
+        run.trail.changed.append("[]")
     if isinstance(owner, Sym) and owner.tensor is not None:
         owner = owner.tensor
     if (

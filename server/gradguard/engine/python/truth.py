@@ -33,14 +33,16 @@ def truth(run: Run, frame: Frame, value: Value, node: ast.AST, *, weak: bool = F
     if known is not None:
         return known
     habit = node if run.loops else None
+    leaning = run.oracle.leaning
     if isinstance(value, Tensor):
         reads.host_read(run, frame, node, "bool", value, implicit=True)
-        return run.oracle.decide(("bool", key_of(value)), weak=weak, habit=habit, at=node)
+        return run.oracle.decide(("bool", key_of(value)), leaning, weak=weak, habit=habit, at=node)
     if isinstance(value, Sym):
         if value.tensor is not None and value.kind == "tensor":
             reads.host_read(run, frame, node, "bool", value.tensor, implicit=True)
-        answer = run.oracle.decide(value.key, weak=weak, habit=habit, at=node)
+        answer = run.oracle.decide(value.key, leaning, weak=weak, habit=habit, at=node)
+        run.trail.touched += value.trains is not None
         if value.trains is not None and answer is (root(value.key)[0] == "not"):
             _asks_none(value.trains)
         return answer
-    return run.oracle.decide(("bool", key_of(value)), weak=weak, habit=habit, at=node)
+    return run.oracle.decide(("bool", key_of(value)), leaning, weak=weak, habit=habit, at=node)

@@ -12,8 +12,8 @@ as torch's own.
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
 
 from gradguard.engine.domain.keys import negated
 from gradguard.engine.domain.values import Value
@@ -78,11 +78,15 @@ class Turn:
     given: tuple[bool, ...]
     """All answers of the earlier path."""
     index: int
+    others: Mapping[ast.AST, bool] = field(default_factory=dict)
+    """Tests of the program that it answers in this way, from the question on."""
+    flips: bool = True
+    """It answers the question itself otherwise."""
 
     @property
     def prefix(self) -> tuple[bool, ...]:
         """The answers with which it begins."""
-        return (*self.given[: self.index], self.answer)
+        return (*self.given[: self.index], self.answer) if self.flips else self.given[: self.index]
 
     @property
     def answer(self) -> bool:
@@ -94,20 +98,29 @@ class Oracle:
     """Decides each branch on an unknown condition along one path."""
 
     __slots__ = (
+        "_index",
+        "_last",
         "answers",
         "asked",
+        "clock",
         "defaults",
         "elsewhere",
         "far",
+        "follows",
         "given",
         "habits",
+        "leaning",
         "made",
+        "others",
         "prefix",
+        "uses",
         "weak",
     )
 
-    def __init__(self, prefix: tuple[bool, ...] = ()) -> None:
+    def __init__(self, prefix: tuple[bool, ...] = (), others: Mapping[ast.AST, bool] | None = None) -> None:
         self.prefix = prefix
+        self.others = others or {}
+        """How tests are answered behind the prefix, where not by default."""
         self.given: list[bool] = []
         self.defaults: list[bool] = []
         """The answer that each question would have had without a prefix."""
@@ -121,6 +134,16 @@ class Oracle:
         """Whether each answer was given to such code."""
         self.habits: dict[Hashable, bool] = {}
         """The last answer given at each test of a loop's body."""
+        self.leaning = True
+        """What is answered by default."""
+        self.clock = 0
+        """Counts the questions, those included that were answered before."""
+        self.uses: list[list[int]] = []
+        """When each answer was used: where it was given, and where it was asked again."""
+        self._index: dict[Hashable, int] = {}
+        self.follows: dict[int, int] = {}
+        """By an answer the next one that has its habit."""
+        self._last: dict[Hashable, int] = {}
 
     def decide(
         self,
@@ -140,16 +163,30 @@ class Oracle:
         while (inner := negated(key)) is not None:
             key, flipped = inner, not flipped
         known = self.answers.get(key)
+        self.clock += 1
         if known is not None:
+            if key in self._index:
+                self.uses[self._index[key]].append(self.clock - 1)
             return known is not flipped
         if flipped:
             default, habit = not default, None if habit is None else ("not", habit)
         index = len(self.given)
         if habit is not None:
             default = self.habits.get(habit, default)
-        answer = self.prefix[index] if index < len(self.prefix) else default
+        if index < len(self.prefix):
+            answer = self.prefix[index]
+        elif at is not None and at in self.others:
+            answer = self.others[at]
+        else:
+            answer = default
         if habit is not None:
             self.habits[habit] = answer
+            earlier = self._last.get(habit)
+            if earlier is not None:
+                self.follows[earlier] = index
+            self._last[habit] = index
+        self._index[key] = index
+        self.uses.append([self.clock - 1])
         self.given.append(answer)
         self.defaults.append(default)
         self.asked.append(at)
@@ -177,6 +214,7 @@ class Oracle:
         self.asked += way.asked
         self.weak += way.weak
         self.far += way.far
+        self.uses += [[] for _ in way.given]
         self.answers.update(way.answers)
         self.habits.update(way.habits)
 
@@ -190,4 +228,4 @@ class Oracle:
         if not elsewhere:
             indices = [i for i in indices if not self.far[i]]
         given = tuple(self.given)
-        return [Turn(given, i) for i in indices]
+        return [Turn(given, i, self.others) for i in indices]

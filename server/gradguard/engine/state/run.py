@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gradguard.engine.domain.arguments import Call
-from gradguard.engine.domain.events import Event
+from gradguard.engine.domain.events import Event, GraphReleased
 from gradguard.engine.domain.facts import Notes
 from gradguard.engine.domain.fault import Fault
 from gradguard.engine.domain.loops import Branch, Guard, Loop
 from gradguard.engine.domain.modes import Modes
+from gradguard.engine.domain.relevance import Relevance
 from gradguard.engine.domain.sharing import Sharing
 from gradguard.engine.domain.signals import Steps
 from gradguard.engine.domain.tensors import Cut, Memory, Node, Place, Tensor, Version
@@ -32,6 +33,7 @@ from gradguard.engine.domain.values import (
 )
 from gradguard.engine.state.notes import Kept, Marks, ModuleCall, Read, Rewritten
 from gradguard.engine.state.path import FREE_OPS, FREE_WORK, OP_STEPS, WORK_A_STEP, BudgetExceeded, Oracle
+from gradguard.engine.state.trail import Trail
 from gradguard.engine.state.watch import Watch
 from gradguard.ops.table import Table
 from gradguard.source.text import Source
@@ -161,6 +163,7 @@ class Run:
         import_budget: list[int] | None = None,
         *,
         watch: Watch | None = None,
+        relevance: Relevance | None = None,
     ) -> None:
         self.table = table
         self.oracle = oracle
@@ -221,6 +224,7 @@ class Run:
         self.unsure = False
         """A piece that a fault cost may have done anything: no event after it is certain."""
         self.statement: ast.stmt | None = None
+        self.trail = Trail(relevance if relevance is not None else Relevance())
         self.trace: Notes | None = None
         """Notes each tensor whose name is read or bound; None if no editor asks."""
         self.submodule_inputs: list[tuple[Tensor, int, Place]] = []
@@ -278,6 +282,11 @@ class Run:
         self._aside = MOST_ASIDE
         self._numbers = self._loops = numbers_from
         self._shared = numbers_from > 0
+
+    @property
+    def made(self) -> int:
+        """The number of the last value that was made."""
+        return self._numbers
 
     def tick(self) -> int:
         """Next number of the program order."""
@@ -349,6 +358,7 @@ class Run:
     def tensor(self, place: Place, *, memory: Memory | None = None, counter: Version | None = None) -> Tensor:
         """A new tensor object; inference mode marks it."""
         self._numbers += 1
+        self.trail.touched += 1
         made = Tensor(self._numbers, place, memory=memory, counter=counter)
         if self._shared or self.making:
             made.memory.shared = True
@@ -404,6 +414,8 @@ class Run:
 
         instances: of what it is about, see `Event.instances`.
         """
+        if not isinstance(event, GraphReleased):
+            self.trail.act()
         if self.expected:
             return
         certain = False if event.certain and (self.unsure or self.assumed()) else event.certain
