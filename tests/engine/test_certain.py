@@ -130,6 +130,23 @@ COMES = {
         big(x) if e else small(x)
         """,
     ),
+    "one call or the other, among many choices": (
+        (*FOUR, "e", "f"),
+        """
+        z = x + 0
+        big(x) if f else small(x)
+        if a:
+            z = z * 2
+        if b:
+            z = z.exp()
+        if c:
+            z = z.sin()
+        if d:
+            z = z.cos()
+        if e:
+            z = z.tanh()
+        """,
+    ),
     "a write of many": (
         FOUR,
         """

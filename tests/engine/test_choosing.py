@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 import torch
 
@@ -61,10 +63,10 @@ def test_a_condition_that_the_tape_does_not_notice_makes_no_path(name: str, path
     assert len(paths) == 1
 
 
-def test_many_conditions_that_choose_tensors_are_answered_otherwise_at_once(paths: list[int]) -> None:
+def test_many_conditions_share_paths(paths: list[int]) -> None:
     chooses = "".join(f"if args.way{n}:\n    y = y * {n + 2}\n" for n in range(9))
     analysed(HEAD + "y = x\n" + chooses + "y.sum().backward()\n")
-    assert len(paths) == 2
+    assert len(paths) == 1 + 5
 
 
 def raises(text: str) -> bool:
@@ -130,4 +132,34 @@ def test_a_mistake_that_needs_one_of_many_conditions_answered_otherwise_is_found
         assert raises(program.format(head=head, last=last)) is (writes and not copies)
     asks = "import argparse\nimport torch\nargs = argparse.ArgumentParser().parse_args()\n"
     found = findings(program.format(head=asks, last=last))
+    assert [each.certainty for each in found if each.code == "GG101"] == [Certainty.LIKELY]
+
+
+PAIRS = {
+    "chooses and chooses": (
+        "if args.first:\n    y = x.exp()\nelse:\n    y = x * 2\n",
+        "if args.second:\n    y = y.clone()\ny += 1\n",
+    ),
+    "writes and copies": ("y = x.exp()\nif args.first:\n    y += 1\n", "if args.second:\n    y = x.exp()\n"),
+    "writes and rewrites": (
+        "y = x.exp()\nw = y\nif args.first:\n    w = x.exp()\n    x.data.mul_(2)\n",
+        "if args.second:\n    x.data.mul_(3)\nelse:\n    w += 1\n",
+    ),
+}
+"""Two conditions, of which one must hold and the other must not for a mistake, or neither."""
+
+
+@pytest.mark.parametrize("between", ["", WAYS], ids=["two", "many"])
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_mistake_that_needs_one_answer_to_each_of_two_conditions_is_found(name: str, between: str) -> None:
+    first, second = PAIRS[name]
+    text = (
+        f"{{head}}x = torch.rand(3, requires_grad=True)\nz = x\n{first}{between}{second}y.sum().backward()\n"
+    )
+    rest = "".join(f"    way{n} = True\n" for n in range(5))
+    held = "import torch\nclass args:\n    first = {}\n    second = {}\n" + rest
+    outcomes = [raises(text.format(head=held.format(*way))) for way in product((True, False), repeat=2)]
+    assert sum(outcomes) == 1
+    asks = "import argparse\nimport torch\nargs = argparse.ArgumentParser().parse_args()\n"
+    found = findings(text.format(head=asks))
     assert [each.certainty for each in found if each.code == "GG101"] == [Certainty.LIKELY]

@@ -280,7 +280,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
 
     while queue and len(paths) < MAX_PATHS and (not paths or allowed.whole - budget[0] < allowed.tries):
         turn, ways = queue.pop(0)
-        if not choice.worth(ways):
+        if not (choice.worth(ways) and choices.worth(turn)):
             continue
         oracle = Oracle(turn.prefix, turn.others) if turn is not None else Oracle()
         run = Run(

@@ -97,6 +97,9 @@ def _on_every_way(sights: list[Sights], surviving: list[Path], paths: list[Path]
     """
     if set.intersection(*sights):
         return True
+    for key in surviving[0].answers:
+        if _tells_apart(key, surviving, sights):
+            return True
     apart = []
     for (one, its), (other, others) in combinations(zip(surviving, sights), 2):
         if its != others:
@@ -109,6 +112,16 @@ def _on_every_way(sights: list[Sights], surviving: list[Path], paths: list[Path]
         if hangs_on.isdisjoint(conditions):
             hangs_on |= conditions
     return _exhausted([{key: path.answers[key] for key in hangs_on & path.answers.keys()} for path in paths])
+
+
+def _tells_apart(key: Hashable, surviving: list[Path], sights: list[Sights]) -> bool:
+    """Whether a mistake hangs on one condition, which all paths asked, and is the same wherever that has the same answer."""
+    ways: dict[bool, Sights] = {}
+    for path, its in zip(surviving, sights):
+        way = path.answers.get(key)
+        if way is None or ways.setdefault(way, its) != its:
+            return False
+    return len(ways) == 2
 
 
 def _exhausted(tried: list[dict[Hashable, bool]]) -> bool:

@@ -17,8 +17,8 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import replace
+from typing import NamedTuple, Protocol
 
 from gradguard.engine.domain.modes import Modes
 from gradguard.engine.domain.relevance import CHANGING, PURE, TENSOR_ONLY, Idle, Relevance, Scope, blocks
@@ -72,8 +72,7 @@ def _no_tensor(value: Value) -> bool:
     return plain(value) or (type(value) is Sym and value.tensor is None and value.kind in _OPEN_KINDS)
 
 
-@dataclass(slots=True, frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """Where a stretch begins."""
 
     clock: int
@@ -166,16 +165,18 @@ class Trail:
         touched = mark.touched != self.touched or mark.modes is not run.modes
         if touched and all(time in self._decided for time in range(mark.clock, run.oracle.clock)):
             return
-        idle = all(self.partial[mark.partial :]) and self._idle_else(run, frame, body, mark, last)
-        bound = mark.modes is not run.modes or not all(
-            self._unread(frame, body, name) for name in dict.fromkeys(self.changed[mark.changed :])
+        idle = (
+            mark.modes is run.modes
+            and all(self.partial[mark.partial :])
+            and all(self._unread(frame, body, name) for name in dict.fromkeys(self.changed[mark.changed :]))
+            and self._idle_else(run, frame, body, mark, last)
         )
         self._decide(
             mark.clock,
             run.oracle.clock,
-            settled=idle and not bound and not touched,
-            lackable=idle and not bound,
-            acted=self._acted(mark),
+            settled=idle and not touched,
+            lackable=idle,
+            acted=not idle and self._acted(mark),
         )
 
     def left(self, run: State, mark: Mark) -> None:
