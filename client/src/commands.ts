@@ -1,5 +1,6 @@
 import * as os from 'node:os';
 import * as vscode from 'vscode';
+import type { WorkspaceEdit } from 'vscode-languageclient/node';
 import { clientSettings } from './configuration';
 import { debugInformation } from './debugInformation';
 import { commandOf } from './interpreter';
@@ -7,8 +8,6 @@ import { Interpreters, mainFolder } from './interpreters';
 import { launch, launchGiven } from './launch';
 import type { Pages } from './pages';
 import type { Server } from './server';
-
-const FIX_ALL = 'source.fixAll.gradguard';
 
 export interface Parts {
     readonly home: string;
@@ -80,7 +79,7 @@ async function pythonEditor(): Promise<vscode.TextEditor | undefined> {
 
 async function explain(parts: Parts): Promise<void> {
     const editor = await pythonEditor();
-    if (editor === undefined) {
+    if (editor === undefined || !(await serverRuns(parts))) {
         return;
     }
     const position = { line: editor.selection.active.line, character: editor.selection.active.character };
@@ -94,41 +93,74 @@ async function explain(parts: Parts): Promise<void> {
 
 /** The page of a rule, which an entry of the quick fix menu leads to where a finding has no repair. */
 async function showRule(parts: Parts, rule: string): Promise<void> {
+    if (!(await serverRuns(parts))) {
+        return;
+    }
     const page = await parts.server.call<{ title: string; text: string } | null>('gradguard.server.explain', rule);
     if (page !== null) {
         await parts.pages.showMarkdown(page.title, page.text);
     }
 }
 
-/**
- * In a notebook every code cell, one after the other; each sees what the one before became.
- * The edit is asked for by document: a source action goes to the editor that has the focus, which one just shown need not have.
- */
-async function fixAll(parts: Parts): Promise<void> {
-    const notebook = vscode.window.activeNotebookEditor?.notebook;
-    const documents = notebook === undefined ? [(await pythonEditor())?.document] : notebook.getCells().map(cell => cell.document);
-    let applied = 0;
-    for (const document of documents) {
-        if (document?.languageId === 'python' && (await fixDocument(document))) {
-            applied += 1;
-        }
-    }
-    parts.log.info(`fix all: ${applied} of ${documents.length} ${notebook === undefined ? 'files' : 'cells'} changed`);
+/** What the server says of all safe fixes of a document or a notebook. */
+interface FixedAll {
+    readonly edit: WorkspaceEdit | null;
+    readonly fixed: number;
+    readonly documents: number;
+    readonly left: number;
 }
 
-async function fixDocument(document: vscode.TextDocument): Promise<boolean> {
-    const actions = await vscode.commands.executeCommand<vscode.CodeAction[] | undefined>(
-        'vscode.executeCodeActionProvider',
-        document.uri,
-        new vscode.Range(new vscode.Position(0, 0), document.lineAt(document.lineCount - 1).range.end),
-        FIX_ALL,
-        1,
-    );
-    const edit = actions?.find(action => action.edit !== undefined)?.edit;
-    return edit !== undefined && vscode.workspace.applyEdit(edit);
+/** All cells of a notebook are one edit, so that one undo takes it back; the server knows those off screen, too. */
+async function fixAll(parts: Parts): Promise<void> {
+    const notebook = vscode.window.activeNotebookEditor?.notebook;
+    const document = notebook === undefined ? (await pythonEditor())?.document : notebook.getCells().find(cell => cell.document.languageId === 'python')?.document;
+    if (document === undefined || !(await serverRuns(parts))) {
+        return;
+    }
+    const all = await parts.server.call<FixedAll | null>('gradguard.server.fixAll', parts.server.uri(document.uri));
+    if (all?.edit && !(await parts.server.apply(all.edit))) {
+        say(parts, vscode.l10n.t('gradguard: the text changed meanwhile; nothing was fixed.'));
+        return;
+    }
+    say(parts, fixedMessage(all));
+}
+
+function fixedMessage(all: FixedAll | null): string {
+    if (all === null || all.fixed + all.left === 0) {
+        return vscode.l10n.t('gradguard: nothing to fix.');
+    }
+    if (all.fixed === 0) {
+        return vscode.l10n.t('gradguard: no safe fix; {0} left.', all.left);
+    }
+    return all.documents > 1
+        ? vscode.l10n.t('gradguard: {0} fixed in {1} cells, {2} left.', all.fixed, all.documents, all.left)
+        : vscode.l10n.t('gradguard: {0} fixed, {1} left.', all.fixed, all.left);
+}
+
+/** What a command did, where the user looks and in the log. */
+function say(parts: Parts, message: string): void {
+    parts.log.info(message);
+    vscode.window.setStatusBarMessage(message, 10_000);
+}
+
+/** Whether the server runs; where it does not, the user is told in words. */
+async function serverRuns(parts: Parts): Promise<boolean> {
+    if (parts.server.state.running) {
+        return true;
+    }
+    const restart = vscode.l10n.t('Restart');
+    void vscode.window.showWarningMessage(vscode.l10n.t('The gradguard server is not running.'), restart).then(async chosen => {
+        if (chosen === restart) {
+            await parts.server.restart('asked for in the message');
+        }
+    });
+    return false;
 }
 
 async function checkWorkspace(parts: Parts): Promise<void> {
+    if (!(await serverRuns(parts))) {
+        return;
+    }
     const result = await vscode.window.withProgress(
         { location: vscode.ProgressLocation.Window, title: vscode.l10n.t('gradguard: checking the workspace') },
         () => parts.server.call<{ files?: number; findings?: number; unread?: number } | null>('gradguard.server.checkWorkspace'),
@@ -136,7 +168,7 @@ async function checkWorkspace(parts: Parts): Promise<void> {
     if (typeof result?.findings === 'number') {
         const found = vscode.l10n.t('gradguard: {0} findings in {1} files', result.findings, result.files ?? 0);
         const unread = result.unread === undefined ? '' : vscode.l10n.t(', {0} not read (see the log)', result.unread);
-        vscode.window.setStatusBarMessage(found + unread, 10_000);
+        say(parts, found + unread);
     }
     await vscode.commands.executeCommand('workbench.actions.view.problems');
 }

@@ -7,6 +7,7 @@ import {
     ServerOptions,
     State,
     TransportKind,
+    WorkspaceEdit,
 } from 'vscode-languageclient/node';
 import { Backoff } from './backoff';
 import { folderOf, QuietClient } from './client';
@@ -74,6 +75,12 @@ export class Server implements vscode.Disposable {
             throw new Error(vscode.l10n.t('The gradguard server is not running.'));
         }
         return client.sendRequest<T>('workspace/executeCommand', { command, arguments: args });
+    }
+
+    /** Applies an edit of the server as one step of undoing. */
+    async apply(edit: WorkspaceEdit): Promise<boolean> {
+        const converted = await this.client?.protocol2CodeConverter.asWorkspaceEdit(edit);
+        return converted !== undefined && vscode.workspace.applyEdit(converted);
     }
 
     /** As the protocol names it, for a document of the editor. */

@@ -150,3 +150,69 @@ async def test_closing_a_notebook_takes_its_findings_back(editor: Editor) -> Non
         )
     )
     assert not (await editor.publication(cells[0], None)).diagnostics
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def real() -> AsyncIterator[Editor]:
+    """A client with notebooks and the real engine."""
+
+    def change(capabilities: lsp.ClientCapabilities) -> None:
+        capabilities.notebook_document = lsp.NotebookDocumentClientCapabilities(
+            synchronization=lsp.NotebookDocumentSyncClientCapabilities()
+        )
+
+    started = await editors.start(editors.REAL, change=change)
+    yield started
+    await editors.stop(started)
+
+
+async def fix_everything(editor: Editor, uri: str) -> tuple[list[str], dict[str, object]]:
+    """Apply what one command gives as one edit; the documents that it changes, and what it says of itself."""
+    params = lsp.ExecuteCommandParams(command="gradguard.server.fixAll", arguments=[uri])
+    found = await editor.client.workspace_execute_command_async(params)
+    edit = found["edit"]
+    changed = []
+    for each in edit["documentChanges"] if edit else ():
+        document = each["textDocument"]["uri"]
+        assert each["textDocument"]["version"] == editor.versions[document]
+        edits = [
+            lsp.TextEdit(
+                lsp.Range(lsp.Position(**one["range"]["start"]), lsp.Position(**one["range"]["end"])),
+                one["newText"],
+            )
+            for one in each["edits"]
+        ]
+        editor.apply(lsp.WorkspaceEdit(changes={document: edits}))
+        changed.append(document)
+    return changed, {key: found[key] for key in ("fixed", "documents", "left")}
+
+
+async def test_fixing_everything_is_one_edit_of_all_cells(real: Editor) -> None:
+    _, cells = open_cells(
+        real,
+        "import torch\nw = torch.randn(3, requires_grad=True)\ny = w.exp()\nz = w.exp()",
+        "%matplotlib inline\ny.mul_(2)",
+        "#md y.mul_(2)",
+        "(y.sum() + z.sum()).backward()\nz.tanh_()",
+        "v = w.sigmoid()\n!ls\nv += 1\nv.sum().backward()\nloss = v.sum()\nloss.backward()",
+    )
+    await real.diagnostics(cells[4])
+    changed, said = await fix_everything(real, cells[0])
+    assert changed == [cells[1], cells[4]]
+    assert real.texts[cells[1]] == "%matplotlib inline\ny = y.mul(2)"
+    assert real.texts[cells[4]].startswith("v = w.sigmoid()\n!ls\nv = v + 1\n")
+    assert said == {"fixed": 2, "documents": 2, "left": 1}
+    assert [each.code for each in await real.diagnostics(cells[4])] == ["GG203"]
+    assert await fix_everything(real, cells[0]) == ([], {"fixed": 0, "documents": 0, "left": 1})
+
+
+async def test_a_fix_that_would_cost_a_magic_is_not_made(real: Editor) -> None:
+    text = "import torch\nw = torch.nn.Linear(2, 1)\nfor x in torch.rand(3, 4, 2):\n    out = w(x)\n    %time out\n    print(out.shape)"
+    _, cells = open_cells(real, text)
+    found = await real.diagnostics(cells[0])
+    for action in await real.actions(cells[0], "out = w(x)") if found else ():
+        edit = (await real.resolved(action)).edit
+        for change in edit.document_changes or () if edit else ():
+            assert isinstance(change, lsp.TextDocumentEdit)
+            for each in change.edits:
+                assert "pass" not in getattr(each, "new_text", "")

@@ -142,6 +142,45 @@ def every(
     return tuple(Change(*each) for each in edits) or None
 
 
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """What fixing a whole program does. fixed, left: findings that are gone, and that are still there."""
+
+    changes: tuple[Change, ...]
+    fixed: int
+    left: int
+
+
+def everywhere(
+    analysis: Analysis, starts: tuple[int, ...], workspace: Workspace, analyser: Analyser, faults: list[Limit]
+) -> Everything:
+    """Every safe fix of a program, for a notebook of one cell after the other, each in what those before became.
+
+    The changes are for the program as it is now, so that all of them are one edit. starts: the line at which each cell
+    begins; faults: where to tell those that cost a fix.
+    """
+
+    def check(source: Source) -> Report:
+        return _report(analyse(source, analysis.settings, workspace, analyser))
+
+    before, report = analysis.source, _report(analysis)
+    done = fixall.Fixed(before, report, Cell(starts))
+    for index in range(len(starts)) if analysis.whole else ():
+        cell = replace(done.cell, index=index)
+        if fixall.fixable(done.report, cell.lines(done.source)):
+            done = fixall.fixed(done.source, done.report, check, cell=cell)
+    faults += done.report.faults
+    edits = [
+        edit
+        for index in range(len(starts))
+        for edit in fixall.difference(
+            before, Cell(starts, index), replace(done, cell=replace(done.cell, index=index))
+        )
+    ]
+    fixed = len(report.findings) - len(done.report.findings)
+    return Everything(tuple(Change(*each) for each in edits), fixed, len(done.report.findings))
+
+
 def _report(analysis: Analysis) -> Report:
     return replace(analysis.outcome.report, findings=analysis.findings)
 

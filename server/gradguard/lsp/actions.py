@@ -11,7 +11,7 @@ from pygls.exceptions import JsonRpcContentModified
 
 from gradguard.findings import Applicability, Finding, FixPlan, Limit, Span
 from gradguard.ide import actions as ide
-from gradguard.ide.actions import Offer, What
+from gradguard.ide.actions import Change, Offer, What
 from gradguard.ide.analysis import Analysis
 from gradguard.lsp.programs import Program
 from gradguard.lsp.publish import Shown
@@ -128,8 +128,34 @@ async def _edit(
         faults: list[Limit] = []
         changes = ide.changes(offer, analysis, faults)
         session.crashed(snapshot.path, faults)
-    if not changes:
+    return workspace_edit(session, snapshot, changes) if changes else None
+
+
+async def fix_everything(session: Session, program: Program, snapshot: Snapshot) -> dict[str, object] | None:
+    """Every safe fix of a document or of all cells of a notebook as one edit, with what it comes to; None where the text changed."""
+    found = await session.fixed_everywhere(program, snapshot)
+    if found is None:
         return None
+    by_document: dict[str, list[Change]] = {}
+    for change in found.changes:
+        by_document.setdefault(snapshot.part(change.span.line)[0].uri, []).append(change)
+    kept = [group for group in by_document.values() if workspace_edit(session, snapshot, group)]
+    edit = workspace_edit(session, snapshot, [change for group in kept for change in group])
+    made = 0
+    if edit is not None:
+        made = len(edit.document_changes or edit.changes or ())
+    return {
+        "edit": edit,
+        "fixed": found.fixed if edit is not None else 0,
+        "documents": made,
+        "left": found.left if edit is not None else found.left + found.fixed,
+    }
+
+
+def workspace_edit(
+    session: Session, snapshot: Snapshot, changes: Iterable[Change]
+) -> lsp.WorkspaceEdit | None:
+    """Changes of a program as the client's edit; None where they would change what was not read as it was typed."""
     by_uri: dict[str, list[lsp.TextEdit]] = {}
     for change in changes:
         span = snapshot.typed(change.span)
@@ -138,6 +164,8 @@ async def _edit(
         document, before = snapshot.part(span.line)
         if span.end_line - before > document.index.count:
             return None  # an edit never reaches from one cell into the next
+        if snapshot.notebook and not document.content.as_read(span.line - before, span.end_line - before):
+            return None  # it would write over a magic
         text = change.text
         if document.index.line_end != "\n" and "\r" not in text:
             text = text.replace("\n", document.index.line_end)

@@ -16,9 +16,10 @@ from gradguard import __version__
 from gradguard.check.catalogue import catalogue
 from gradguard.ide import hover, nodes, ophover
 from gradguard.ide.pages import link
-from gradguard.lsp import configuration
+from gradguard.lsp import actions, configuration
 from gradguard.lsp.actions import SHOW_RULE
 from gradguard.lsp.documents import path_of
+from gradguard.lsp.features import answer
 from gradguard.lsp.publish import Publisher
 from gradguard.lsp.scanner import Scanner
 from gradguard.lsp.session import Session
@@ -83,6 +84,15 @@ def register(server: LanguageServer, session: Session, publisher: Publisher, sca
         at = nodes.at(program.analysis.source, *place)
         about = ophover.hover(program.analysis, at, session.wording) if at else None
         return {"title": "gradguard", "text": about.text} if about else None
+
+    @server.command(f"{PREFIX}fixAll")
+    async def fix_all(*arguments: Any) -> dict[str, Any] | None:
+        """Every safe fix of a document, or of the notebook that it is a cell of, for the client to apply as one edit."""
+        uri = _uri(arguments)
+        ready = await answer(session, uri) if uri else None
+        if ready is None:
+            return None
+        return await actions.fix_everything(session, ready[0], ready[1])
 
     @server.command(SHOW_RULE)
     async def show_rule(*arguments: Any) -> dict[str, str] | None:

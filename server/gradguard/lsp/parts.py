@@ -39,6 +39,13 @@ class Text:
             self._plain = plain(self.text)
         return self._plain
 
+    def as_read(self, first: int, last: int) -> bool:
+        """Whether lines are Python as they are, and no magic."""
+        if self.plain == self.text:
+            return True
+        read = LineIndex(self.plain)
+        return all(self.index.line(line) == read.line(line) for line in range(first, last + 1))
+
     @property
     def index(self) -> LineIndex:
         """The lines of the whole text."""

@@ -22,7 +22,7 @@ from lsprotocol import types as lsp
 from gradguard.check.settings import DEFAULTS
 from gradguard.check.workspace import EMPTY, LONGEST
 from gradguard.findings import Finding, Limit, Span
-from gradguard.ide.actions import Change, Offer, every, in_place
+from gradguard.ide.actions import Change, Everything, Offer, every, everywhere, in_place
 from gradguard.ide.analysis import Analyser, Analysis, analysis
 from gradguard.ide.fixall import Cell
 from gradguard.ide.wording import Wording
@@ -258,6 +258,17 @@ class Session:
         )
         self.crashed(snapshot.path, faults)
         return changes
+
+    async def fixed_everywhere(self, program: Program, snapshot: Snapshot) -> Everything | None:
+        """The same for all cells of a program; None where the text changed."""
+        faults: list[Limit] = []
+        everything = await self._worked_out(
+            program,
+            snapshot,
+            lambda found, view: everywhere(found, snapshot.starts, view, self.analyser, faults),
+        )
+        self.crashed(snapshot.path, faults)
+        return everything
 
     def crashed(self, path: str, faults: Iterable[Limit]) -> None:
         """Tell faults of our own that were met."""
