@@ -17,7 +17,7 @@ NODE := node_modules/.installed
 NVIM := .venvs/nvim/bin/nvim
 JUPYTER := .venvs/jupyter/.installed
 
-.PHONY: help demo test test-python test-client check fix fuzz hostile table table-check bench test-editor screenshots \
+.PHONY: help demo test test-python test-client check fix fuzz hostile fleet table table-check bench test-editor screenshots \
 	docs docs-test new-rule generated clean
 
 help:  ## list the commands
@@ -65,6 +65,9 @@ hostile: $(DEV)  ## hostile repositories, special files, programs that grow, kil
 	GRADGUARD_HOSTILE=$(or $(HOSTILE),7) GRADGUARD_HOSTILE_SEED=$(or $(HOSTILE_SEED),0) \
 		$(PY) -m pytest -q -n $(WORKERS) tests/hostile
 
+fleet: $(DEV)  ## 20,000 tiny packages on Ray while workers are killed; FLEET="--packages 300" passes options
+	$(PY) -m tests.fleet.crowd $(FLEET)
+
 table: $(DEV)  ## generate the table of operations from the installed torch
 	$(PY) -m tools.optable.generate
 
@@ -108,7 +111,7 @@ $(RUN): requirements.txt pyproject.toml | $(PY)
 	$(PY) -m pip install -qq --no-deps --editable .
 	@touch $@
 
-$(DEV): requirements-dev.txt $(RUN)
+$(DEV): requirements-dev.txt requirements-fleet.txt $(RUN)
 	$(PY) -m pip install -qq --requirement requirements-dev.txt
 	@touch $@
 

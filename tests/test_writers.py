@@ -10,6 +10,8 @@ PACKAGE = Path(__file__).resolve().parents[1] / "server" / "gradguard"
 ALLOWED = {
     "disk/folder.py": "the way",
     "cli/cache.py": "it makes the folder in which the system has caches",
+    "fleet/repositories.py": "a temporary folder, for what git fetches",
+    "fleet/store.py": "what the user names with --output and --results, on a disk or elsewhere",
     "runtime/verify.py": "a temporary folder",
     "runtime/verify_child.py": "a file in that folder",
 }

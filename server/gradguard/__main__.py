@@ -19,6 +19,6 @@ if __name__ == "__main__":
         if os.path.dirname(os.path.dirname(os.path.abspath(__file__))) != current:
             del sys.path[0]
 
-    from gradguard.cli.main import main
+    from gradguard.main import main
 
     sys.exit(main())

@@ -261,7 +261,7 @@ def test_it_never_loads_torch_or_what_it_does_not_need(gradguard: Runner) -> Non
     gradguard.write(train=RAISES, other=NO_TORCH)
     script = (
         "import sys\n"
-        "from gradguard.cli.main import main\n"
+        "from gradguard.main import main\n"
         "code = main(['check', '--jobs', '1', '--no-cache', *sys.argv[1:]])\n"
         "heavy = ['torch', 'pygls', 'lsprotocol', 'libcst', 'rich', 'numpy', 'yaml', 'multiprocessing']\n"
         "print(code, [name for name in heavy if name in sys.modules], file=sys.stderr)\n"

@@ -205,7 +205,7 @@ def test_a_repository_whose_files_lie_elsewhere_is_refused(repository: Path, tmp
 def test_a_pipe_in_the_place_of_a_file_of_git_ends_in_time(
     repository: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gradguard.cli.git.SECONDS", 2)
+    monkeypatch.setattr("gradguard.cli.gitcall.SECONDS", 2)
     path = repository / ".git" / name
     path.unlink(missing_ok=True)
     os.mkfifo(path)
@@ -218,7 +218,7 @@ def test_a_pipe_in_the_place_of_a_file_of_git_ends_in_time(
 def test_a_device_in_the_place_of_a_file_of_git_ends_in_time(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gradguard.cli.git.MEMORY", 300_000_000)
+    monkeypatch.setattr("gradguard.cli.gitcall.MEMORY", 300_000_000)
     (repository / ".git" / "packed-refs").symlink_to("/dev/zero")
     (repository / ".git" / "refs" / "heads" / "main").unlink()
     (repository / ".git" / "refs" / "heads" / "main").symlink_to("/dev/zero")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gradguard.cli.main import CANNOT, main
+from gradguard.main import CANNOT, main
 
 
 @pytest.mark.parametrize("words", [["run", "train.py"], ["run", "--help"], ["verify", "train.py"]])
@@ -27,7 +27,7 @@ def test_without_torch_it_is_said_where_to_install(
 
 @pytest.mark.parametrize(
     "start",
-    ["import gradguard.lsp.server", "from gradguard.cli.main import main; main(['check', '.'])"],
+    ["import gradguard.lsp.server", "from gradguard.main import main; main(['check', '.'])"],
 )
 def test_where_the_system_keeps_caches_is_asked_only_by_who_needs_it(start: str, tmp_path: Path) -> None:
     code = f"import atexit, sys; atexit.register(lambda: print('platformdirs' in sys.modules)); {start}"

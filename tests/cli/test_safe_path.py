@@ -20,7 +20,7 @@ from tests.lsp import editor as editors
 
 ROOT = SERVER.parent
 LAUNCHER = ROOT / "client" / "bundled" / "tool" / "launch.py"
-COMMAND = "import sys\nfrom gradguard.cli.main import main\nsys.exit(main())\n"
+COMMAND = "import sys\nfrom gradguard.main import main\nsys.exit(main())\n"
 """What pip writes into the script of a command."""
 
 DEPENDENCIES = {
@@ -131,7 +131,7 @@ def test_nor_do_processes_that_are_started_anew_as_on_macos_and_windows(
         "process._FORKS = False\n"
         "if __name__ == '__main__':\n"
         "    import sys\n"
-        "    from gradguard.cli.main import main\n"
+        "    from gradguard.main import main\n"
         "    sys.exit(main())\n"
     )
     done = stranger.start(str(script), "check", "--no-cache", "--jobs", "2", ".")
@@ -167,10 +167,10 @@ def test_without_p_gradguard_itself_imports_nothing_from_there(
 
 def test_who_stands_beside_the_package_starts_that_one(tmp_path: Path) -> None:
     package = tmp_path / "gradguard"
-    (package / "cli").mkdir(parents=True)
+    package.mkdir()
     for name in ("__init__.py", "__main__.py"):
         shutil.copy(SERVER / "gradguard" / name, package)
-    (package / "cli" / "main.py").write_text("def main():\n    print(__file__)\n    import beside\n")
+    (package / "main.py").write_text("def main():\n    print(__file__)\n    import beside\n")
     (tmp_path / "beside.py").write_text("print('found')\n")
     done = subprocess.run(
         [sys.executable, "-m", "gradguard"],
@@ -181,7 +181,7 @@ def test_who_stands_beside_the_package_starts_that_one(tmp_path: Path) -> None:
         timeout=120,
         check=True,
     )
-    assert done.stdout == f"{package / 'cli' / 'main.py'}\nfound\n"
+    assert done.stdout == f"{package / 'main.py'}\nfound\n"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no folder that somebody stands in")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gradguard.cli import main
+from gradguard import main
 from gradguard.engine.models import library
 from tests.cli.running import RAISES
 

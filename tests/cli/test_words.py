@@ -25,9 +25,9 @@ from gradguard.check.catalogue import RuleInfo
 from gradguard.cli import output
 from gradguard.cli.formats import github, gitlab, sarif, text
 from gradguard.cli.formats import json as json_format
-from gradguard.cli.main import main
 from gradguard.cli.result import Outcome, Trouble
 from gradguard.findings import Limit, Related, Severity
+from gradguard.main import main
 from tests.cli.outcomes import SAVED
 from tests.cli.running import RAISES, SERVER
 from tests.hostile.alphabet import TEXTS, acting, commands, without_colours

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,7 @@ def project(tmp_path: Path) -> Path:
     notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     (tmp_path / "notebooks" / "train.ipynb").write_text(json.dumps(notebook))
     (tmp_path / "pyproject.toml").write_text("[tool.gradguard]\n")
+    (tmp_path / "repos.txt").write_text("src\n")
     guide = (ROOT / "docs" / "en" / "guides" / "inplace.md").read_text("utf-8")
     (tmp_path / "block.py").write_text(
         next(block for block in PYTHON.findall(guide) if "def block(" in block)
@@ -59,11 +61,13 @@ NOT_RUN = {
     "make generated": "it rewrites the checkout; `make check` runs the same programs with --check",
     "make fuzz": "minutes of random programs; `make test` has a share of them in tests/fuzz and tests/fixes",
     "make hostile": "ten minutes; `make test` has a share of it in tests/hostile",
+    "make fleet": "twenty minutes; `make test` has a share of it in tests/fleet/test_crowd.py",
     "make table": "minutes, and it rewrites the table; `make table-check` asks torch about what it wrote",
     "make bench": "minutes of measuring, which have no right or wrong",
     "make screenshots": "it rewrites the pictures; `make test-editor` takes them in the same scenario",
     "python -m benchmarks.corpus": "it downloads released libraries",
     "python -m benchmarks.keystrokes --script NAME": "minutes; tests/bench types in a small script",
+    "pip install 'gradguard[fleet]'": "it needs a package index; requirements-fleet.txt has the same pins",
     "pip install libcst": "it needs a package index; gradguard itself depends on libcst",
 }
 """Commands that no test runs as they stand, each with its reason. Their targets are resolved all the same."""
@@ -112,6 +116,9 @@ def test_command(command: str, project: Path) -> None:
         words = [words[0], "--help"]  # a command that is named, or its form
     if "--baseline" in words:
         _gradguard(["check", "src/", "--write-baseline", words[words.index("--baseline") + 1]], project)
+    if words[:2] == ["fleet", "diff"]:
+        _gradguard(["fleet", "src", "--output", words[2]], project)
+        shutil.copytree(project / words[2], project / words[3])
     done = _gradguard(words, project)
     assert "gradguard: internal error" not in done.stdout + done.stderr
     assert not done.stderr.startswith("usage:")

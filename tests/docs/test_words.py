@@ -32,8 +32,10 @@ def test_no_word_of_the_workshop() -> None:
 
 def test_pins_of_the_requirements_are_those_of_the_package() -> None:
     project = (ROOT / "pyproject.toml").read_text("utf-8")
-    needed = re.findall(r'^  "([\w-]+==[^;"]+)', project, re.MULTILINE)
-    listed = (ROOT / "requirements.txt").read_text("utf-8")
-    assert needed
-    for pin in needed:
-        assert pin in listed
+    for table, name in (("dependencies", "requirements.txt"), ("fleet", "requirements-fleet.txt")):
+        listed = (ROOT / name).read_text("utf-8")
+        section = re.split(rf"^{table} = \[$", project, flags=re.MULTILINE)[1].split("\n]\n")[0]
+        needed = re.findall(r'^  "([\w\[\]-]+==[^;"]+)', section, re.MULTILINE)
+        assert needed
+        for pin in needed:
+            assert f"{pin}\n" in listed or f"{pin};" in listed, pin

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import gradguard
-from gradguard.cli.main import main
+from gradguard.main import main
 from gradguard.runtime.verify import Comparison, Task, read_comparison
 from tests.cli.processes import alive, eventually
 from tests.oracle import shared_pool

@@ -158,7 +158,7 @@ def test_a_program_from_a_pipe_is_quoted_without_asking_the_pipe_again(tmp_path)
     words = [
         sys.executable,
         "-c",
-        "import sys; from gradguard.cli.main import main; sys.exit(main(['run', 'train.py']))",
+        "import sys; from gradguard.main import main; sys.exit(main(['run', 'train.py']))",
     ]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     writer = subprocess.Popen(["sh", "-c", 'printf %s "$0" > train.py', program], cwd=tmp_path)

@@ -37,7 +37,7 @@ def main():
         sys.path.extend(ours())
     else:
         sys.path[:0] = ours()
-    from gradguard.cli.main import main as gradguard
+    from gradguard.main import main as gradguard
 
     return gradguard(sys.argv[1:])
 

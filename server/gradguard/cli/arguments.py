@@ -23,7 +23,9 @@ exit codes:
 """
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors read as all others of the command do."""
+
     def error(self, message: str) -> NoReturn:
         complain(message)
         self.exit(2, f"See: {self.prog} --help\n")
@@ -31,9 +33,9 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
-    root = _Parser(prog="gradguard", description=DESCRIPTION, allow_abbrev=False)
+    root = Parser(prog="gradguard", description=DESCRIPTION, allow_abbrev=False)
     root.add_argument("--version", action="version", version=f"gradguard {__version__}")
-    commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     _check(commands)
     explain = commands.add_parser("explain", help="explain a rule or a torch operation", allow_abbrev=False)
     explain.add_argument(
@@ -66,12 +68,16 @@ def parser() -> argparse.ArgumentParser:
     verify.add_argument(
         "--timeout", type=float, default=120.0, metavar="SECONDS", help="stop after this long (default: 120)"
     )
-    for name, text in (("run", "run a script under the monitor"), ("server", "start the language server")):
+    for name, text in (
+        ("run", "run a script under the monitor"),
+        ("server", "start the language server"),
+        ("fleet", "check many packages and repositories, on Ray Data"),
+    ):
         commands.add_parser(name, help=text, add_help=False, prefix_chars="\0")
     return root
 
 
-def _check(commands: argparse._SubParsersAction[_Parser]) -> None:
+def _check(commands: argparse._SubParsersAction[Parser]) -> None:
     check = commands.add_parser(
         "check",
         help="check files and folders",

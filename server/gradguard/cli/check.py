@@ -15,8 +15,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from gradguard.check.api import ordered
-from gradguard.check.ignores import UNUSED
 from gradguard.cli import discover, output, pool, progress
 from gradguard.cli.cache import Cache, usual_cache
 from gradguard.cli.cells import Cells, InCell, Placed
@@ -26,7 +24,7 @@ from gradguard.cli.formats import text
 from gradguard.cli.refused import Refused
 from gradguard.cli.result import Outcome, Trouble
 from gradguard.cli.stderr import complain, tell
-from gradguard.cli.worker import Checked, Checker, Job
+from gradguard.cli.worker import Checked, Checker, Job, merged
 from gradguard.disk.links import Bounds
 from gradguard.disk.reading import SOURCE_BYTES, Unreadable, decode, read_bytes, too_large
 from gradguard.findings import Applicability, Finding, Span, traceback_of
@@ -292,18 +290,11 @@ def display(path: str) -> str:
 def _outcome(
     checked: Sequence[Checked], troubles: Iterable[Trouble], names: _Names, fixed: int, strict: bool
 ) -> Outcome:
-    needed = {place for each in checked for place in each.report.needed}
-    findings = [
-        finding
-        for each in checked
-        for finding in (*each.report.findings, *each.report.elsewhere)
-        if finding.code != UNUSED[0] or not any((finding.path, plan.span) in needed for plan in finding.fixes)
-    ]
     edits: dict[Finding, tuple[Edits | None, ...]] = {}
     for each in checked:
         for finding, known in each.edits:
             edits.setdefault(finding, known)
-    kept = ordered(findings)
+    kept = merged(checked)
     return Outcome(
         findings=tuple(_renamed(finding, names) for finding in kept),
         edits=tuple(_edits(finding, edits.get(finding), names) for finding in kept),

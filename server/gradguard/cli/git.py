@@ -1,8 +1,7 @@
-"""Which files changed since a commit, asked of git without letting the repository say what git runs.
+"""Which files changed since a commit.
 
-A repository's own configuration can name programs: to watch files, to convert, compare and show them, to fetch what
-is missing. So git is asked only for what stands in commits, which needs none of them, and each is switched off
-besides. What lies on the disk is compared here: a file whose bytes are not those of the commit counts as changed.
+Git is asked only for what stands in commits. What lies on the disk is compared here: a file whose bytes are not those
+of the commit counts as changed.
 """
 
 from __future__ import annotations
@@ -10,31 +9,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from gradguard.cli.refused import Refused
+from gradguard.cli.gitcall import GitFailed, ask
 from gradguard.disk.reading import Unreadable, read_bytes
 
-SECONDS = 60
-"""How long git may take for one answer: a pipe in the place of one of its files would keep it for ever."""
-MEMORY = 4_000_000_000
 ARGUMENTS = 20_000 if os.name == "nt" else 100_000
 """Bytes of names that are asked for at once."""
 
-_OFF = (
-    "--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "-c",
-    f"core.hooksPath={os.devnull}", "-c", "core.sshCommand=false", "-c", "diff.external=", "-c", "protocol.allow=never",
-)  # fmt: skip
-_ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
-
 _LINK = b"120000"
-
-
-class GitFailed(Refused):
-    """git cannot say what changed; the message says why."""
 
 
 def changed_since(ref: str, folder: Path, files: Iterable[Path]) -> frozenset[Path]:
@@ -153,52 +137,4 @@ def _ignored(top: str, names: Sequence[str]) -> set[str]:
 
 
 def _git(folder: Path, *arguments: str, missing: str = "", stdin: bytes = b"", none: int = 0) -> bytes:
-    """What git answers; `none` is its code for an empty answer. Raises GitFailed."""
-    try:
-        process = subprocess.Popen(
-            [_program(), *_OFF, *arguments],
-            cwd=folder,
-            env={**os.environ, **_ENVIRONMENT},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-    except OSError as error:
-        raise GitFailed(f"--changed-since: git cannot be run: {error.strerror}") from None
-    _limit(process.pid)
-    with process:
-        try:
-            out, err = process.communicate(stdin, SECONDS)
-        except subprocess.TimeoutExpired:
-            raise GitFailed(f"--changed-since: git did not answer within {SECONDS} seconds") from None
-        finally:
-            process.kill()
-    if process.returncode not in (0, none):
-        if missing:
-            raise GitFailed(f'--changed-since: git knows no commit "{missing}"')
-        message = err.decode(errors="replace").strip().splitlines()
-        raise GitFailed(f"--changed-since: {message[0] if message else 'git failed'}")
-    return out
-
-
-def _program() -> str:
-    """Where git lies. Raises GitFailed.
-
-    Windows looks for a bare name in the current folder first, others where PATH has an empty entry or a relative one:
-    the repository may hold a program of that name.
-    """
-    name = "git.exe" if os.name == "nt" else "git"
-    for folder in filter(os.path.isabs, os.get_exec_path()):
-        path = os.path.join(folder, name)
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    raise GitFailed("--changed-since needs git, which was not found")
-
-
-def _limit(process: int) -> None:
-    """Git reads its own files whole, whatever stands in their place."""
-    if sys.platform == "linux":
-        import resource  # there is none on Windows
-
-        with contextlib.suppress(OSError, ValueError):  # it ended already
-            resource.prlimit(process, resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    return ask(folder, *arguments, about="--changed-since", missing=missing, stdin=stdin, none=none)

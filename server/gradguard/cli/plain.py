@@ -41,7 +41,7 @@ def from_kept(kept: Kept) -> dict[str, Any]:
     return {
         "findings": [from_finding(each) for each in report.findings],
         "elsewhere": [from_finding(each) for each in report.elsewhere],
-        "limits": [[each.path, _from_span(each.span), each.message] for each in report.limits],
+        "limits": [from_limit(each) for each in report.limits],
         "needed": [[path, _from_span(span)] for path, span in report.needed],
         "troubles": [list(each) for each in kept.troubles],
         "resolved": [[*asked, found] for asked, found in kept.resolved.items()],
@@ -56,7 +56,7 @@ def to_kept(data: object) -> Kept:
     return Kept(
         Report(
             _all(findings, to_finding),
-            _all(limits, _to_limit),
+            _all(limits, to_limit),
             _all(elsewhere, to_finding),
             needed=_all(needed, _to_needed),
         ),
@@ -114,7 +114,13 @@ def _to_related(data: object) -> Related:
     return Related(_text(path), _to_span(span), _text(message))
 
 
-def _to_limit(data: object) -> Limit:
+def from_limit(limit: Limit) -> list[object]:
+    """Everything of a limit that is kept: not the traceback of a fault."""
+    return [limit.path, _from_span(limit.span), limit.message]
+
+
+def to_limit(data: object) -> Limit:
+    """What `from_limit` wrote. Raises ValueError on anything else."""
     path, span, message = _items(data, 3)
     return Limit(_text(path), _to_span(span), _text(message))
 

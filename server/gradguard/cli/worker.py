@@ -8,12 +8,13 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gradguard.check.api import GATE, Report, check, lost
+from gradguard.check.api import GATE, Report, check, lost, ordered
+from gradguard.check.ignores import UNUSED
 from gradguard.check.settings import Settings, options
 from gradguard.check.workspace import LONGEST, TOO_LONG, ReadingWorkspace, Workspace, source_roots
 from gradguard.cli import plain
@@ -49,6 +50,17 @@ class Checked:
     edits: tuple[tuple[Finding, tuple[Edits | None, ...]], ...] = ()
     imported: tuple[Trouble, ...] = ()
     """Files that imports lead to and that cannot be read, each told once by each process."""
+
+
+def merged(checked: Sequence[Checked]) -> tuple[Finding, ...]:
+    """The findings of files that were checked together: each once, an ignore comment that another file needed not as unused."""
+    needed = {place for each in checked for place in each.report.needed}
+    return ordered(
+        finding
+        for each in checked
+        for finding in (*each.report.findings, *each.report.elsewhere)
+        if finding.code != UNUSED[0] or not any((finding.path, plan.span) in needed for plan in finding.fixes)
+    )
 
 
 COLLECT_AFTER = 100_000, 10, 20
@@ -137,10 +149,14 @@ class Checker:
 
     def _text(self, path: str) -> str | None:
         try:
-            return _short_enough(read_file(path)).text
+            return _short_enough(self._read(path)).text
         except Unreadable as error:
             self._unread[path] = str(error)
             return None
+
+    def _read(self, path: str) -> Decoded:
+        """A file that an import led to. Raises Unreadable."""
+        return read_file(path)
 
     def _missed(self, path: str, bounds: Bounds) -> None:
         """Something may stand where an import leads, and still be no file that is read."""

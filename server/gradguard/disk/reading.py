@@ -61,6 +61,23 @@ def read_bytes(path: str | os.PathLike[str], limit: int = SOURCE_BYTES) -> bytes
     return read_handle(handle, limit)
 
 
+def open_file(path: str | os.PathLike[str]) -> int:
+    """An open regular file of any size, for those who read it piece by piece. Raises Unreadable."""
+    try:
+        _refuse(os.stat(path), None)
+        handle = os.open(path, FLAGS)
+        try:
+            _refuse(os.fstat(handle), None)
+        except Unreadable:
+            os.close(handle)
+            raise
+    except OSError as error:
+        raise unreadable(error) from None
+    except ValueError as error:  # a name with a null character
+        raise Unreadable(str(error)) from None
+    return handle
+
+
 def read_handle(handle: int, limit: int = SOURCE_BYTES) -> bytes:
     """`read_bytes` for an open file, which is closed in any case. Raises Unreadable."""
     try:
@@ -122,10 +139,10 @@ def kind_of(mode: int) -> str:
     return next((name for test, name in _KINDS if test(mode)), "something else")
 
 
-def _refuse(found: os.stat_result, limit: int) -> None:
+def _refuse(found: os.stat_result, limit: int | None) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise Unreadable(f"{kind_of(found.st_mode)}, not a file")
-    if found.st_size > limit:
+    if limit is not None and found.st_size > limit:
         raise Unreadable(too_large(limit))
 
 

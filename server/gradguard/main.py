@@ -15,6 +15,9 @@ from gradguard.source.printable import printable_lines
 CANNOT = 2
 INTERRUPTED = 130
 
+FLEET_NEEDS = ("ray", "pyarrow", "fsspec")
+"""Modules that the extra `fleet` installs."""
+
 TRACEBACK = "GRADGUARD_TRACEBACK"
 """Environment variable that shows where an internal error happened."""
 
@@ -49,7 +52,13 @@ def _dispatch(words: list[str]) -> int:
             "install gradguard into the environment that has it"
         )
         return CANNOT
-    # These two have options of their own, which are not to be read here.
+    if words[:1] == ["fleet"] and any(importlib.util.find_spec(name) is None for name in FLEET_NEEDS):
+        complain(
+            f"`gradguard fleet` runs on Ray Data, which {sys.executable} has not; "
+            "install it with: pip install 'gradguard[fleet]'"
+        )
+        return CANNOT
+    # These three have options of their own, which are not to be read here.
     if words[:1] == ["run"]:
         from gradguard.runtime.run import main as run
 
@@ -58,6 +67,10 @@ def _dispatch(words: list[str]) -> int:
         from gradguard.lsp.server import main as server
 
         return int(server(words[1:]) or 0)
+    if words[:1] == ["fleet"]:
+        from gradguard.fleet.command import main as fleet
+
+        return fleet(words[1:])
 
     from gradguard.cli.arguments import parser
 

@@ -1,0 +1,1 @@
+"""`gradguard fleet`: many packages and repositories at once, on Ray Data."""
