@@ -103,6 +103,29 @@ def retained(context: Context, event: RetainGraph) -> list[FixPlan]:
 
 
 def stepped(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
-    """The step behind the backward that needs what it changes."""
-    write = event.write
-    return after(context, write.place.node, write.place, event.backward, "Step after both backwards")
+    """What still needs the old values is computed behind the step; a graph of an earlier pass is cut off.
+
+    The step is never moved behind the other backward: it would take that one's gradients, too.
+    """
+    if event.carried is not None:
+        return graph_used_again(context, event.carried)
+    step, backward = event.write.place, event.backward
+    tree = context.analysis.sources[step.path].tree
+    if event.saved.place.path != step.path or backward is None or backward.path != step.path:
+        return []
+    found = between(tree, event.saved.place.node, step.node)
+    if found is None:
+        return []
+    block, made, at = found
+    statement = block[made]
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+        return []
+    name = statement.targets[0].id
+    reads = {part.id for part in ast.walk(statement.value) if isinstance(part, ast.Name)}
+    for other in block[made + 1 : at + 1]:
+        for part in ast.walk(other):
+            if isinstance(part, ast.Name) and (
+                part.id == name or (part.id in reads and not isinstance(part.ctx, ast.Load))
+            ):
+                return []
+    return after(context, statement, event.saved.place, step, f"Compute {quoted(name)} after the step")

@@ -15,6 +15,8 @@ def render(context: Context, event: Event) -> Finding | None:
         message = (
             f"{quoted(event.text)} carries the graph of an earlier backward into the next one, which raises"
         )
+    elif event.losses:
+        message = f"losses share the graph of `{event.op}`, which the first backward frees: sum them"
     elif event.first.node is event.second.node:
         message = f"backward runs again through the graph of `{event.op}`, which this line has already freed"
     else:

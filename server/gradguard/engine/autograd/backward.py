@@ -19,6 +19,7 @@ from gradguard.engine.domain.events import (
     SecondBackward,
     WriteFact,
 )
+from gradguard.engine.domain.loops import Loop
 from gradguard.engine.domain.spelling import source_text
 from gradguard.engine.domain.tensors import (
     UNKNOWN_SOURCE,
@@ -88,7 +89,7 @@ def backward(
     for node in sorted(reached, key=lambda n: -n.order):
         how = reached[node]
         if node.freed is not None and node.frees is not False:
-            if node.freed is not place:
+            if node.freed is not place and _there(run, node):
                 second.append((node, how))
             continue
         crossed = _carried_over(run, node, how) if node.walks else None
@@ -108,7 +109,7 @@ def backward(
     for node in reached:
         _read_masks(run, node, place)
     if second:
-        _emit_second(run, second, place, reached)
+        _emit_second(run, second, place, reached, roots)
     run.backwards.append((place, run.iterations()))
     if run.between:
         run.due, run.between = [], False
@@ -143,8 +144,8 @@ def check_saved(
 ) -> bool:
     """Whether a kept tensor is still what it was; emits one event for each write that changed it.
 
-    carried: the graph was retained and carried over from an earlier iteration. Then an optimizer's step in
-    between is not the mistake, carrying it over is.
+    carried: the graph was retained and carried over from an earlier iteration, which is what to repair where an
+    optimizer's step comes in between.
     """
     if saved.reported:
         return False
@@ -177,9 +178,6 @@ def check_saved(
         if w.place.node in shown or len(shown) >= MAX_WRITES_SHOWN:
             continue
         shown.add(w.place.node)
-        if carried is not None and w.kind == "step" and w.counted:
-            run.emit(carried)
-            continue
         sure = certain and w.certain and tensor.alias_sure
         at = [one.instance for one in [*writes, *known] if one.place.node is w.place.node]
         run.emit(
@@ -189,6 +187,7 @@ def check_saved(
                 fact,
                 write_fact(w, tensor, seen=w in writes),
                 backward_at,
+                carried if w.kind == "step" and w.counted else None,
             ),
             [(kept_by, one) for one in at[:MAX_INSTANCES]],
         )
@@ -333,10 +332,27 @@ def _towards(
     return runs, parts
 
 
+def _there(run: Run, node: Node) -> bool:
+    """Whether a freed node surely is in the graph, or by convention: an operation of an argument may record none.
+
+    What was made once before a loop by an unknown network is as often made by a frozen one.
+    """
+    made = {number for number, _ in node.iterations}
+    outside = any(loop.number not in made for loop in run.loops if loop.kind != "comprehension")
+    return node.certain or ((node.likely or node.opaque) and not outside)
+
+
 def _emit_second(
-    run: Run, freed: list[tuple[Node, _Reached]], place: Place, reached: dict[Node, _Reached]
+    run: Run,
+    freed: list[tuple[Node, _Reached]],
+    place: Place,
+    reached: dict[Node, _Reached],
+    roots: list[Tensor],
 ) -> None:
-    """One event for a walk into freed nodes: at what carried them over where that is one value, else at the backward."""
+    """One event for a walk into freed nodes: at what carried them over where that is one value, else at the backward.
+
+    Losses that were made before a loop over them carry nothing: they share a graph.
+    """
     node, how = freed[0]
     first = node.freed
     assert first is not None
@@ -353,7 +369,13 @@ def _emit_second(
         run.emit(SecondBackward(carried, certain, first, place, carried, text, node.op, node.place, loop))
         return
     text = how.via.bound_name if how.via is not None else ""
-    run.emit(SecondBackward(place, certain, first, place, None, text, node.op, node.place, loop, apart=apart))
+    begun = {root.node for root in roots}
+    losses = first.node is place.node and begun.isdisjoint(one for one, _ in freed)
+    run.emit(
+        SecondBackward(
+            place, certain, first, place, None, text, node.op, node.place, loop, apart=apart, losses=losses
+        )
+    )
 
 
 def _carrier(run: Run, node: Node, how: _Reached, reached: dict[Node, _Reached]) -> tuple[Place, str] | None:
@@ -365,7 +387,7 @@ def _carrier(run: Run, node: Node, how: _Reached, reached: dict[Node, _Reached])
     crossed = [
         one for one in run.loops if one.kind != "comprehension" and made.get(one.number, -1) != one.iteration
     ]
-    if not crossed:
+    if not crossed or _of_losses(how, reached, crossed[0]):
         return None
     while via.bound_at is None and parent in reached:
         # A step of an expression: what is carried is the named value that was computed from it.
@@ -383,6 +405,19 @@ def _carrier(run: Run, node: Node, how: _Reached, reached: dict[Node, _Reached])
         brought = _brought_by_write(via, node, order) if node.order < began else None
         return brought or place, name
     return via.bound_at or via.created, via.bound_name
+
+
+def _of_losses(how: _Reached, reached: dict[Node, _Reached], loop: Loop) -> bool:
+    """Whether the walk left the pass of a loop through one of the values that the loop goes through, or began at one.
+
+    for loss in losses: loss.backward()
+    """
+    while how.parent is not None and dict(how.parent.iterations).get(loop.number) != loop.iteration:
+        how = reached[how.parent]
+    via = how.via
+    if via is None:
+        return False
+    return bool(via.bindings) and via.bindings[-1][1].node is loop.place.node
 
 
 def _brought_by_write(tensor: Tensor, last: Node, named: int) -> Place | None:

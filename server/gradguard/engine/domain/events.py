@@ -67,6 +67,8 @@ class SavedTensorMutated(Event):
     write: WriteFact
     backward: Place | None
     """None: the tensor leaves, and a caller may differentiate it."""
+    carried: SecondBackward | None = None
+    """What brings the retained graph of an earlier iteration to the backward."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,8 @@ class SecondBackward(Event):
     """`text` names a tuple of tensors."""
     apart: bool = False
     """The second cannot begin where the first does: gradients were read in between, or a sum would have no graph."""
+    losses: bool = False
+    """Several losses share a graph, and one line goes backward from each."""
 
 
 @dataclass(frozen=True, slots=True)

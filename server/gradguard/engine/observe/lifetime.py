@@ -25,6 +25,7 @@ from gradguard.engine.domain.events import (
     GraphKept,
     GraphReleased,
     RetainGraph,
+    SavedTensorMutated,
     SecondBackward,
     UnusedGraph,
 )
@@ -430,7 +431,11 @@ def release(run: Run, tensors: list[Tensor]) -> None:
 def finish(run: Run) -> None:
     """Verdicts at the end of a path. Raises BudgetExceeded."""
     lent = lending.Lent(run)
+    raising = _carried(run)
     for kept in run.kept.values():
+        if any(one.carried is not None and one.carried.node is kept.event.place.node for one in raising):
+            # The program ends there before anything grows.
+            continue
         nodes = [*kept.old, *(node for node in map(_graph_of, kept.group) if node is not None)]
         if any(node.walks > kept.order or (node.left > kept.order and not kept.trains) for node in nodes):
             run.emit(GraphReleased(kept.event.place, True, kept.event.loop))
@@ -463,7 +468,17 @@ def retained_in_use(run: Run) -> set[ast.AST]:
         if any(node.walks > order or node.left > order for node in nodes)
     }
     # Where the later walk raises, keeping the graph was no help.
-    return used - {event.first.node for event in run.events if isinstance(event, SecondBackward)}
+    return used - {event.first.node for event in _carried(run)}
+
+
+def _carried(run: Run) -> list[SecondBackward]:
+    """What brought the graph of an earlier backward to one that raises."""
+    found = [
+        event.carried if isinstance(event, SavedTensorMutated) else event
+        for event in run.events
+        if isinstance(event, (SavedTensorMutated, SecondBackward))
+    ]
+    return [one for one in found if one is not None]
 
 
 def used_elsewhere(event: Event, needed: set[ast.AST]) -> bool:
