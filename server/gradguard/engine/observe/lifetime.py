@@ -1,4 +1,4 @@
-"""Graphs that outlive an iteration, graphs that nobody differentiates, and parameters that never learn.
+"""Graphs that outlive an iteration, and graphs that nobody differentiates.
 
 A graph grows with the iterations when, at the end of one, something still holds nodes of an earlier one:
 
@@ -19,7 +19,6 @@ from dataclasses import replace
 
 from gradguard.engine.domain import strides
 from gradguard.engine.domain.events import (
-    BrokenGraph,
     CreateGraphCycle,
     Event,
     GraphKept,
@@ -47,7 +46,7 @@ from gradguard.engine.domain.values import (
     inside,
     tensors_in,
 )
-from gradguard.engine.observe import counting, graphs, holders, lending
+from gradguard.engine.observe import counting, graphs, holders, lending, starved
 from gradguard.engine.state.notes import Kept
 from gradguard.engine.state.run import Run
 
@@ -454,7 +453,7 @@ def finish(run: Run) -> None:
             if not leaves or any(leaf.number not in run.cleared for leaf in leaves):
                 run.emit(CreateGraphCycle(place, False, text))
     _unused(run, lent)
-    _broken(run)
+    starved.finish(run)
     for read in run.reads:
         if read.loop is None or not read.loop.inner:
             run.emit(read.verdict)
@@ -499,7 +498,7 @@ def _unused(run: Run, lent: lending.Lent) -> None:
     place = run.marks.bare_no_grad
     if isinstance(place, Place):
         run.emit(UnusedGraph(place, True, "torch.no_grad()", "bare"))
-    owned = {p.number for optimizer in run.optimizers for p in _owned(optimizer)}
+    owned = {p.number for optimizer in run.optimizers for p in starved.owned(optimizer)}
     reported: set[ast.AST] = set()
     begun: set[ast.AST | None] = set()
     foreign = _Foreign(owned)
@@ -561,42 +560,3 @@ class _Foreign:
             )
             self._known[module] = known
         return known
-
-
-def _owned(optimizer: Instance) -> list[Tensor]:
-    groups = optimizer.attributes.get("param_groups")
-    return tensors_in(groups) if groups is not None else []
-
-
-DELIBERATE = frozenset({"no_grad", "detach", "data"})
-"""Ways to leave the graph on purpose: a mistake only where an optimizer waits for the gradient."""
-
-
-def _broken(run: Run) -> None:
-    """Parameters that no backward ever reaches, cut off on their way to a loss after which their optimizer makes a step."""
-    stepped: dict[ast.AST, set[int]] = {}
-    for optimizer, loss_at in run.stepped:
-        stepped.setdefault(loss_at, set()).update(p.number for p in _owned(optimizer))
-    reported: set[tuple[str, ast.AST]] = set()
-    for cut, loss in run.lost.items():
-        meant = not run.optimizers and cut.how in DELIBERATE
-        starved = [
-            t
-            for t in cut.leaves.values()
-            if (t.number in stepped.get(loss.node, ()) or not (run.optimizers or meant))
-            and t.number not in run.accumulated
-            and not _written_otherwise(t)
-        ]
-        key = (cut.how, cut.place.node)
-        if not starved or key in reported or any(t.requires_grad is not True for t in starved):
-            continue
-        reported.add(key)
-        made = frozenset(t.created.node for t in starved)
-        run.emit(BrokenGraph(cut.place, True, cut.how, cut.text, loss, False, made))
-
-
-def _written_otherwise(parameter: Tensor) -> bool:
-    """Whether something else than a step moves a parameter in a loop, or code that is not read may: a target network."""
-    return parameter.memory.held or any(
-        write.op != "step" and write.iterations for write in parameter.memory.writes
-    )
