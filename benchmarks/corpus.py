@@ -72,7 +72,7 @@ def library(name: str) -> Library:
     version = PINS[name]
     folder = CACHE / "libraries" / f"{name}-{version}"
     if not (folder / "complete").exists():
-        _unpack(_download(name, version, ".whl"), folder)
+        _unpack(download(name, version, ".whl"), folder)
         (folder / "complete").touch()
     return Library(name, version, folder)
 
@@ -83,7 +83,7 @@ def scripts() -> list[Path]:
     for name, version in SCRIPTS.items():
         folder = CACHE / "scripts" / f"{name}-{version}"
         if not (folder / "complete").exists():
-            with tarfile.open(_download(name, version, ".tar.gz")) as archive:
+            with tarfile.open(download(name, version, ".tar.gz")) as archive:
                 members = [each for each in archive if each.isreg() and each.name.endswith(".py")]
                 archive.extractall(folder, members, filter="data")
             (folder / "complete").touch()
@@ -96,7 +96,7 @@ def is_script(text: bytes) -> bool:
     return b"backward()" in text and text.count(b"\n") in SCRIPT_LINES
 
 
-def _download(name: str, version: str, suffix: str) -> Path:
+def download(name: str, version: str, suffix: str) -> Path:
     """The wheel (`.whl`) or source package (`.tar.gz`) of a release."""
     downloads = CACHE / "wheels"
     pattern = f"{name.replace('-', '_')}-{version}" + ("-*.whl" if suffix == ".whl" else suffix)

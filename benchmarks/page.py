@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import bounds, found, keystrokes, plots
+from benchmarks import bounds, found, keystrokes, plots, reading
 
 PARSER_BUDGET = 12
 """How many times `ast.parse` a cold check may take."""
@@ -21,7 +21,7 @@ def write(figures: dict[str, Any], folder: Path) -> None:
     ]
     for name, section in (
         ("start_up", _start_up), ("keystrokes", _keystrokes), ("latency", _latency), ("parser", _parser),
-        ("libraries", _libraries), ("scaling", _scaling), ("neighbours", _neighbours), ("bounds", _bounds),
+        ("libraries", _libraries), ("atlas", _atlas), ("scaling", _scaling), ("neighbours", _neighbours), ("bounds", _bounds),
     ):  # fmt: skip
         if name in figures:
             parts.append(section(figures[name], folder))
@@ -201,6 +201,50 @@ def _libraries(every: list[dict[str, Any]], folder: Path) -> str:
             ((_label(row), *(str(row["codes"].get(code, 0)) for code in codes)) for row in rows),
         )
     return text
+
+
+def _atlas(figures: dict[str, Any], folder: Path) -> str:
+    packages, loud = figures["packages"], figures["loud"]
+    names = ("files", "torch_files", "lines", "seconds", "errors", "warnings", "information", "limits")
+    together = {name: sum(row[name] for row in packages) for name in names}
+
+    def read(label: str) -> list[bool]:
+        known = reading.verdicts(label)
+        places = [(file, line, code) for library, file, line, code, _ in loud if library == label]
+        return [known[place] for place in places if place in known]
+
+    verdicts = {label: read(label) for label in {row[0] for row in loud}}
+
+    def cells(label: str, row: dict[str, Any], true: list[bool]) -> list[str]:
+        return [
+            label,
+            f"{row['files']:,} ({row['torch_files']:,})",
+            f"{row['lines']:,}",
+            f"{row['seconds']:,.0f}",
+            *(f"{row[name]:,}" for name in ("errors", "warnings", "information")),
+            f"{sum(true)} of {len(true)}" if true else "",
+            f"{row['limits']:,}",
+        ]
+
+    rows = [(f"{row['package']} {row['revision']}", row) for row in packages]
+    every = [true for known in verdicts.values() for true in known]
+    return (
+        "## The atlas\n\nReleased packages that hold training code, scanned in one go by `gradguard fleet`; which, stands in "
+        "`corpus.py` and `atlas.txt`. The seconds are what checking took on a machine that did other things besides. "
+        "`atlas.parquet` counts all findings by package, rule, severity, certainty and fix; what was read of the errors and "
+        "warnings stands in `read.toml`.\n\n"
+        + _table(
+            (
+                "package", "files (with torch)", "lines", "seconds", "errors", "warnings", "information", "true of those read",
+                "limits",
+            ),
+            [
+                *(cells(label, row, verdicts.get(label, [])) for label, row in rows),
+                cells("together", together, every),
+            ],
+        )
+        + "".join(f"\nNot read: {count:,} x {why}.\n" for why, count in figures["unread"])
+    )  # fmt: skip
 
 
 def _label(row: dict[str, Any]) -> str:

@@ -124,6 +124,16 @@ def test_what_changed_is_read_again_and_nothing_else(tmp_path: Path) -> None:
     assert counts(came) == {"first": {}, "second": {}}
 
 
+def test_a_damaged_result_is_told_and_made_anew(tmp_path: Path) -> None:
+    store, source = tmp_path / "store", folder(tmp_path / "p")
+    scanned(store, source)
+    (kept,) = store.glob("results/*/*")
+    kept.write_bytes(kept.read_bytes()[:-9])
+    came = scanned(store, source)
+    assert unread(came) == [("", "its kept result was damaged, and is removed; scan it again")]
+    assert counts(scanned(store, source)) == {"p": BOTH}
+
+
 def test_a_commit_whose_packages_are_all_known_is_not_even_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

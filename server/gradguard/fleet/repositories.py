@@ -53,7 +53,7 @@ def commit_of(source: Source, seconds: float) -> str:
             return source.revision
         wanted = source.revision or "HEAD"
         listed = ask(
-            Path(tempfile.gettempdir()), "ls-remote", "--quiet", "--", source.location, wanted, f"{wanted}^{{}}",
+            Path(os.sep), "ls-remote", "--quiet", "--", source.location, wanted, f"{wanted}^{{}}",
             about="git", protocols=PROTOCOLS, seconds=seconds, variables=False,
         )  # fmt: skip
     except GitFailed as error:

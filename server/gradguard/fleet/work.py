@@ -160,9 +160,9 @@ class Work:
             try:
                 package = Package.of(row["blob"])
             except Broken:
-                return _row(
-                    {**head, "state": "unopened", "why": "its kept result was damaged; scan it again"}
-                )
+                self.store.remove(place(RESULTS, key))
+                why = "its kept result was damaged, and is removed; scan it again"
+                return _row({**head, "state": "unopened", "why": why})
             result = self._checked(package)
             self.store.put(place(RESULTS, key), result.data())
         return _row({**head, "state": "checked", "kept": kept is not None, **_figures(result)})
