@@ -64,6 +64,26 @@ PROGRAMS: dict[str, tuple[str, str, set[tuple[int, str]]]] = {
         "ok",
         set(),
     ),
+    "hook registered on a module by every pass": (
+        "net = nn.Linear(3, 3)\nseen = []\nfor i in range(8):\n    net.register_forward_hook(lambda m, a, o: seen.append(i))\n    net(torch.rand(2, 3)).sum().backward()\n",
+        "ok",
+        {(4, "GG209")},
+    ),
+    "hook registered on a parameter by every pass": (
+        "w = nn.Parameter(torch.rand(3))\nfor i in range(8):\n    w.grad = None\n    w.register_hook(lambda g: g / 2)\n    w.sum().backward()\n",
+        "ok",
+        {(4, "GG209")},
+    ),
+    "hook registered by every pass and removed": (
+        "net = nn.Linear(3, 3)\nseen = []\nfor i in range(8):\n    handle = net.register_forward_hook(lambda m, a, o: seen.append(i))\n    net(torch.rand(2, 3)).sum().backward()\n    handle.remove()\n",
+        "ok",
+        set(),
+    ),
+    "hook registered on a tensor of every pass": (
+        "w = nn.Parameter(torch.rand(3))\nfor i in range(8):\n    h = w * 2\n    h.register_hook(lambda g: g / 2)\n    h.sum().backward()\n",
+        "ok",
+        set(),
+    ),
     "one sum kept for long": (
         "net = nn.Linear(4, 1)\ntotal = loss = 0.0\nfor i in range(8):\n    loss = net(torch.rand(2, 4)).sum()\n    loss.backward()\n    if i == 1:\n        total = loss + loss\n",
         "ok",

@@ -28,6 +28,7 @@ NAMES = {
     "GG206": "needless-retain-graph",
     "GG207": "create-graph-cycle",
     "GG208": "context-keeps-tensor",
+    "GG209": "hook-registered-again",
     "GG301": "item-in-loop",
     "GG302": "implicit-sync-in-loop",
 }

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 from gradguard.runtime.backward import Backward
 from gradguard.runtime.graph import SavedTensor, storage_of
 from gradguard.runtime.host_syncs import HostSyncs
 from gradguard.runtime.level import KEY, compile_alike, unseen
+from gradguard.runtime.registrations import Registrations
 from gradguard.runtime.run_state import RunState
 from gradguard.runtime.silent import SilentWrites
 from gradguard.runtime.watch import Watch
@@ -40,6 +42,7 @@ class Patches:
         backward: Backward,
         host_syncs: HostSyncs,
         silent_writes: SilentWrites,
+        registrations: Registrations,
     ) -> None:
         """`watch` gives the watch of the calling thread."""
         self._state = state
@@ -47,10 +50,12 @@ class Patches:
         self._running = backward
         self._host_syncs = host_syncs
         self._silent_writes = silent_writes
+        self._registrations = registrations
         self._before: list[tuple[str, Any, Any]] = []
         self._apply: Any = None
         self._backward: Any = None
         self._keys: Any = None
+        self._handle: Any = None
 
     def install(self) -> None:
         self._wrap("numpy", self._numpy)
@@ -58,6 +63,7 @@ class Patches:
         self._wrap_data()
         self._wrap_hooks("register_hook")
         self._wrap_hooks("register_post_accumulate_grad_hook")
+        self._wrap_handles()
         self._wrap_apply()
         self._wrap_backward()
         self._wrap_makers()
@@ -73,6 +79,9 @@ class Patches:
         if self._apply is not None:
             torch.autograd.Function.apply = self._apply
             self._apply = None
+        if self._handle is not None:
+            RemovableHandle.__init__ = self._handle
+            self._handle = None
         for name, own, wrapper in reversed(self._before):
             if torch.Tensor.__dict__.get(name) is not wrapper:
                 # The program has put a wrapper of its own around ours.
@@ -138,6 +147,20 @@ class Patches:
             return original(self, watched_hook)
 
         self._replace(name, wrapper)
+
+    def _wrap_handles(self) -> None:
+        """Every hook, of a tensor as of a module, gets its handle before it is registered."""
+        state, registrations = self._state, self._registrations
+        original = self._handle = RemovableHandle.__init__
+
+        @functools.wraps(original)
+        def made(self: Any, hooks_dict: Any, *args: Any, **kwargs: Any) -> None:
+            original(self, hooks_dict, *args, **kwargs)
+            if state.sees() and not torch.compiler.is_compiling():
+                with state.looking():
+                    registrations.see(self, hooks_dict, sys._getframe(1))
+
+        RemovableHandle.__init__ = made
 
     def _wrap_backward(self) -> None:
         """So is the backward of a custom Function."""

@@ -24,6 +24,7 @@ from gradguard.runtime.growth import Growth
 from gradguard.runtime.host_syncs import HostSyncs
 from gradguard.runtime.optimizer_steps import OptimizerSteps
 from gradguard.runtime.patches import Patches
+from gradguard.runtime.registrations import Registrations
 from gradguard.runtime.run_state import RunState
 from gradguard.runtime.silent import SilentWrites
 from gradguard.runtime.sync_debug import SyncDebug
@@ -55,7 +56,12 @@ class WatchedRun:
         self._optimizer_steps = OptimizerSteps(state, self._watch, observers)
         self._backward = Backward(state, self._watch, observers, self._errors, self._optimizer_steps)
         self._patches = Patches(
-            state, self._watch, self._backward, observers.host_syncs, observers.silent_writes
+            state,
+            self._watch,
+            self._backward,
+            observers.host_syncs,
+            observers.silent_writes,
+            Registrations(state),
         )
         self._sync_debug = SyncDebug(state, observers.host_syncs)
         self._local = threading.local()

@@ -117,6 +117,19 @@ class ContextKeeps(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class HookAgain(Event):
+    """GG209: a hook is registered once more by each pass of a loop, or each call of a method, and none is removed."""
+
+    text: str
+    """What it is registered on."""
+    loop: Place | None
+    """None: by each call of `method`."""
+    method: str
+    scales: bool
+    """It is a tensor's, whose result takes the place of the gradient."""
+
+
+@dataclass(frozen=True, slots=True)
 class HookWrite(Event):
     """GG110: a tensor hook writes its gradient argument."""
 

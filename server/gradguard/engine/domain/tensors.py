@@ -273,7 +273,8 @@ class Tensor:
         self.parameter = False
         self.grad: object = None
         self.grad_owner: Tensor | None = None
-        self.hooks: list[object] = []
+        self.hooks: tuple[object, ...] = ()
+        """Each a `Hook`. Another tuple for each change, so that whoever has noted the old one can put it back."""
         self.attributes: dict[str, object] | None = None
         self.bound_at: Place | None = None
         self.bindings: list[tuple[int, Place, str]] = []

@@ -197,12 +197,24 @@ class Instance:
     made: Place | None = None
     escaped: bool = False
     training: Value = True
-    hooks: list[tuple[str, Value, Place]] = field(default_factory=list)
+    hooks: list[Hook] = field(default_factory=list)
     compiled: bool = False
     stored: set[str] = field(default_factory=set)
     """Names of a module's buffers that its state dict holds."""
     context: FunctionNotes | None = None
     """Of the `ctx` of a custom Function."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hook:
+    """A function that was registered on a module or tensor."""
+
+    kind: str
+    """Of a module's: `forward`, `pre`, `backward`; empty for what else there is."""
+    function: Value
+    place: Place
+    passes: tuple[tuple[int, int], ...] = ()
+    """(loop, pass) of the loops that ran at the time."""
 
 
 @dataclass(slots=True, eq=False)

@@ -208,7 +208,7 @@ def _instance(value: Instance) -> Saved:
         value.hooks[:] = hooks
         value.stored = stored
 
-    return undo, [value.attributes, value.cls, *(hook for _, hook, _ in hooks)]
+    return undo, [value.attributes, value.cls, *(hook.function for hook in hooks)]
 
 
 def _class(value: ClassV) -> Saved:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from gradguard.engine.autograd import machine
 from gradguard.engine.domain.arguments import Call
@@ -12,6 +13,7 @@ from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
     Frame,
     FunctionV,
+    Hook,
     Instance,
     Method,
     NativeV,
@@ -20,6 +22,7 @@ from gradguard.engine.domain.values import (
     Value,
 )
 from gradguard.engine.models.registry import Registry
+from gradguard.engine.observe import registrations
 from gradguard.engine.observe.lending import names_in
 from gradguard.engine.python.calls import call_value
 from gradguard.engine.state.run import Run
@@ -46,7 +49,15 @@ def tensor_hook(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST
                     HookWrite(write.place, False, write.via or gradient.bound_name, write.op, call.place)
                 )
         _ = result
-    return run.fresh()
+    entry = Hook("", hook, call.place, registrations.passes(run))
+    registrations.note(run, owner, owner.hooks, entry, node)
+    owner.hooks = (*owner.hooks, entry)
+
+    def remove(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+        owner.hooks = tuple(one for one in owner.hooks if one is not entry)
+        return None
+
+    return _handle(call, remove)
 
 
 def _register(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
@@ -58,14 +69,19 @@ def _register(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AS
         "register_full_backward_pre_hook": "backward",
         "register_backward_hook": "backward",
     }.get(name, "")
-    entry = (kind, call.get(0, "hook"), call.place)
-    module.hooks.append(entry)
+    hook = Hook(kind, call.get(0, "hook"), call.place, registrations.passes(run))
+    registrations.note(run, module, module.hooks, hook, node)
+    module.hooks.append(hook)
 
     def remove(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-        if entry in module.hooks:
-            module.hooks.remove(entry)
+        if hook in module.hooks:
+            module.hooks.remove(hook)
         return None
 
+    return _handle(call, remove)
+
+
+def _handle(call: Call, remove: Callable[..., Value]) -> Instance:
     handle = Instance(TorchName("torch.utils.hooks.RemovableHandle"), made=call.place)
     handle.attributes["remove"] = NativeV(remove, "remove")
     return handle
@@ -80,12 +96,12 @@ for _name in (
 
 def before_forward(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Call:
     """Pre-hooks, and the view that a full backward hook puts around the inputs."""
-    for kind, hook, _ in list(module.hooks):
-        if kind == "pre":
+    for hook in list(module.hooks):
+        if hook.kind == "pre":
             result = call_value(
                 run,
                 frame,
-                hook,
+                hook.function,
                 Call([module, TupleV(tuple(call.args))], {}, call.place, [None, None], {}),
                 node,
             )
@@ -93,7 +109,7 @@ def before_forward(run: Run, frame: Frame, module: Instance, call: Call, node: a
                 call = Call(list(result.items), call.kwargs, call.place, call.exprs, call.kwexprs)
             elif result is not None and isinstance(result, Tensor):
                 call = Call([result], call.kwargs, call.place, call.exprs, call.kwexprs)
-    if any(kind == "backward" for kind, _, _ in module.hooks):
+    if any(hook.kind == "backward" for hook in module.hooks):
         call = Call(
             [_wrapped(run, value, call) for value in call.args],
             call.kwargs,
@@ -106,7 +122,7 @@ def before_forward(run: Run, frame: Frame, module: Instance, call: Call, node: a
 
 def seen_again(module: Instance, call: Call) -> list[Value]:
     """The inputs, where a hook looks at them when the forward is over."""
-    if any(kind == "forward" and _takes_inputs(hook) for kind, hook, _ in module.hooks):
+    if any(hook.kind == "forward" and _takes_inputs(hook.function) for hook in module.hooks):
         return [*call.args, *call.kwargs.values()]
     return []
 
@@ -135,13 +151,13 @@ def after_forward(
     run: Run, frame: Frame, module: Instance, call: Call, result: Value, node: ast.AST
 ) -> Value:
     """Forward hooks, and the view that a full backward hook puts around the output."""
-    for kind, hook, _ in list(module.hooks):
-        if kind == "forward":
+    for hook in list(module.hooks):
+        if hook.kind == "forward":
             full = Call([module, TupleV(tuple(call.args)), result], {}, call.place, [None] * 3, {})
-            changed = call_value(run, frame, hook, full, node)
+            changed = call_value(run, frame, hook.function, full, node)
             if isinstance(changed, (Tensor, TupleV)):
                 result = changed
-    if any(kind == "backward" for kind, _, _ in module.hooks):
+    if any(hook.kind == "backward" for hook in module.hooks):
         result = _wrapped(run, result, call)
     return result
 

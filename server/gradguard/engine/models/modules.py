@@ -234,7 +234,7 @@ def call_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.
         run.module_calls.append(noted)
     if module.hooks:
         result = hooks.after_forward(run, frame, module, call, result, node)
-        if any(kind != "backward" for kind, *_ in module.hooks):
+        if any(hook.kind != "backward" for hook in module.hooks):
             _shown_to_hooks(run, first, call, node)
     return result
 
