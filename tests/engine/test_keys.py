@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gradguard.engine.domain.conditions import key_of
 from gradguard.engine.domain.keys import Key, negated, of_setting, root
-from gradguard.engine.domain.values import External, ListV, TupleV, token
+from gradguard.engine.domain.tokens import token
+from gradguard.engine.domain.values import External, ListV, TupleV
 
 
 def doubled(times: int, start: object = ("#", 1)) -> Key:

@@ -6,7 +6,8 @@ from collections.abc import Hashable
 
 from gradguard.engine.domain.keys import Itself
 from gradguard.engine.domain.tensors import Tensor
-from gradguard.engine.domain.values import ArrayV, DictV, External, ListV, Sym, TupleV, Value, of_tuple
+from gradguard.engine.domain.tokens import of_tuple
+from gradguard.engine.domain.values import ArrayV, DictV, External, ListV, Sym, TupleV, Value
 
 
 def asks(value: Value) -> bool:

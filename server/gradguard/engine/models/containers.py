@@ -12,6 +12,7 @@ from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.conditions import key_of
 from gradguard.engine.domain.keys import Itself
 from gradguard.engine.domain.tensors import Tensor
+from gradguard.engine.domain.tokens import token
 from gradguard.engine.domain.values import (
     DictV,
     Frame,
@@ -20,7 +21,6 @@ from gradguard.engine.domain.values import (
     TupleV,
     Value,
     tensors_in,
-    token,
 )
 from gradguard.engine.models.builtins import in_order
 from gradguard.engine.observe import counting, lifetime

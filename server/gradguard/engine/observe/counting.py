@@ -11,6 +11,7 @@ import ast
 
 from gradguard.engine.domain.keys import Itself
 from gradguard.engine.domain.loops import Loop
+from gradguard.engine.domain.tokens import token
 from gradguard.engine.domain.values import (
     Cell,
     Container,
@@ -21,7 +22,6 @@ from gradguard.engine.domain.values import (
     Sym,
     TupleV,
     Value,
-    token,
 )
 from gradguard.engine.state.run import Run
 

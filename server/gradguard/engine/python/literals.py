@@ -11,7 +11,8 @@ from __future__ import annotations
 import ast
 
 from gradguard.engine.domain.tensors import Place
-from gradguard.engine.domain.values import DictV, ListV, TupleV, Value, token
+from gradguard.engine.domain.tokens import token
+from gradguard.engine.domain.values import DictV, ListV, TupleV, Value
 from gradguard.engine.state import bounds
 from gradguard.engine.state.run import Run
 

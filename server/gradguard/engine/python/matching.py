@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 
 from gradguard.engine.domain.conditions import key_of
-from gradguard.engine.domain.values import DictV, Frame, Instance, ListV, Sym, TupleV, Value, token
+from gradguard.engine.domain.tokens import token
+from gradguard.engine.domain.values import DictV, Frame, Instance, ListV, Sym, TupleV, Value
 from gradguard.engine.python.instances import instance_of
 from gradguard.engine.python.names import assign_name
 from gradguard.engine.state.run import Run

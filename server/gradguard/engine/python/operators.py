@@ -13,6 +13,7 @@ from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.conditions import key_of, known_truth
 from gradguard.engine.domain.keys import Key, root
 from gradguard.engine.domain.tensors import Tensor
+from gradguard.engine.domain.tokens import token
 from gradguard.engine.domain.values import (
     MISSING,
     ArrayV,
@@ -26,7 +27,6 @@ from gradguard.engine.domain.values import (
     TupleV,
     Value,
     tensors_in,
-    token,
 )
 from gradguard.engine.domain.versions import VersionV
 from gradguard.engine.observe import counting, graphs, holders, lifetime, reads

@@ -15,6 +15,7 @@ from gradguard.engine.domain.keys import Key, root
 from gradguard.engine.domain.modules import is_module
 from gradguard.engine.domain.strides import Shape
 from gradguard.engine.domain.tensors import Place, Tensor, Tri, both
+from gradguard.engine.domain.tokens import token
 from gradguard.engine.domain.values import (
     MISSING,
     ArrayV,
@@ -27,7 +28,6 @@ from gradguard.engine.domain.values import (
     TupleV,
     Value,
     tensors_in,
-    token,
 )
 from gradguard.engine.observe import counting, holders, lifetime, reads
 from gradguard.engine.python import attributes
