@@ -458,3 +458,40 @@ def test_what_a_loader_gives_brings_none() -> None:
             (torch.ones(2) + x).backward()
     """
     assert codes(text) == ["GG205"]
+
+
+_GIVEN = {
+    "an inner loop of a library": ("learner.adapt((net(x) - y).pow(2).mean())", []),
+    "a step of something": ("optimizer.step(net(x).mean())", []),
+    "a log": ("writer.add_scalar('loss', net(x).mean())", ["GG204"]),
+    "a name": ("kept = net(x).mean()", ["GG204"]),
+}
+
+
+@pytest.mark.parametrize(("statement", "found"), _GIVEN.values(), ids=_GIVEN)
+def test_code_that_is_not_read_may_differentiate_what_it_gets(statement: str, found: list[str]) -> None:
+    text = f"""
+    import torch
+
+    def fit(data, learner, optimizer, writer):
+        net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+        for x, y in data:
+            {statement}
+    """
+    assert codes(text) == found
+
+
+def test_a_sum_that_is_differentiated_elsewhere_does_not_grow_for_nothing() -> None:
+    text = """
+    import torch
+
+    def fit(data, optimizer):
+        net = torch.nn.Linear(3, 3)
+        total = 0
+        for x in data:
+            total = total + net(x).mean()
+            if len(x) > 3:
+                optimizer.step(total)
+                total = 0
+    """
+    assert codes(text) == []

@@ -274,3 +274,5 @@ class HostRead(Event):
     """`guarded` where the value is used under guards only that the read is not under, or empty."""
     compiled: bool = False
     statement: ast.stmt | None = None
+    settled: bool = False
+    """A later pass of the loop has shown whether the read is guarded; a first pass knows the loop's counter."""

@@ -63,8 +63,14 @@ def merged(paths: list[Path]) -> list[Event]:
     released = {
         (e.place.node, e.loop.node) for path in paths for e in path.events if isinstance(e, GraphReleased)
     }
+    told = [e for events in seen.values() for e in events if isinstance(e, HostRead) and e.settled]
+    on_every_pass = {(e.place.node, e.how) for e in told if not e.guarded}
+    seldom = {(e.place.node, e.how) for e in told if e.guarded} - on_every_pass
     for key, events in seen.items():
         if isinstance(events[0], GraphReleased):
+            continue
+        if isinstance(events[0], HostRead) and (events[0].place.node, events[0].how) in seldom:
+            # A path that leaves the loop in its first pass has not seen that a condition decides.
             continue
         if isinstance(events[0], GraphKept) and (events[0].place.node, events[0].loop.node) in released:
             continue

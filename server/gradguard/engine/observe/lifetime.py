@@ -46,7 +46,7 @@ from gradguard.engine.domain.values import (
     inside,
     tensors_in,
 )
-from gradguard.engine.observe import counting, graphs, holders, lending, starved
+from gradguard.engine.observe import counting, graphs, holders, lending, reads, starved
 from gradguard.engine.state.notes import Kept
 from gradguard.engine.state.run import Run
 
@@ -117,6 +117,26 @@ def _within(node: ast.AST, test: ast.If) -> bool:
         known = frozenset(part for statement in test.body for part in ast.walk(statement))
         test._gradguard_body = known  # type: ignore[attr-defined]
     return node in known
+
+
+def returned(run: Run, frame: Frame, function: FunctionV, result: Value) -> None:
+    """A function ends. What it collected in order to return it is its job, as it is that of a `forward`.
+
+        for p, t in zip(preds, targets): terms.append((p - t).pow(2).mean())
+        return sum(terms)
+
+    A loop that calls networks evaluates them, except in what is named for a loss.
+    """
+    given: set[Node] | None = None
+    for key, kept in list(run.kept.items()):
+        if kept.loop.frame is not frame or kept.loop.trains:
+            continue
+        if kept.loop.calls and "loss" not in function.name.lower():
+            continue
+        if given is None:
+            given = set(graphs.graph(run, *(t.node for t in tensors_in(result) if t.node is not None)))
+        if not given.isdisjoint(node for node in map(_graph_of, kept.group) if node is not None):
+            del run.kept[key]
 
 
 FEW = 3
@@ -271,7 +291,7 @@ def _keep(run: Run, loop: Loop, group: list[Tensor], how: str, place: Place, age
     )
     # After training steps, or in evaluation, nobody differentiates what was summed up on the way.
     trains = loop.trains or run.marks.evaluates
-    run.kept[key] = Kept(group, run.tick(), event, old, trains)
+    run.kept[key] = Kept(group, run.tick(), event, old, trains, loop)
 
 
 def _walked_later(tensor: Tensor, loop: Loop, ages: _Ages) -> bool:
@@ -436,7 +456,12 @@ def finish(run: Run) -> None:
             # The program ends there before anything grows.
             continue
         nodes = [*kept.old, *(node for node in map(_graph_of, kept.group) if node is not None)]
-        if any(node.walks > kept.order or (node.left > kept.order and not kept.trains) for node in nodes):
+        newest = [node for node in map(_graph_of, kept.group) if node is not None]
+        # Code that is not read was given the very value, and may differentiate it: `optimizer.step(total)`.
+        given = kept.event.how == "accumulate" and lent(newest)
+        if given or any(
+            node.walks > kept.order or (node.left > kept.order and not kept.trains) for node in nodes
+        ):
             run.emit(GraphReleased(kept.event.place, True, kept.event.loop))
         else:
             trained = _trained(kept) if kept.event.how == "accumulate" else kept.event.trained
@@ -454,9 +479,8 @@ def finish(run: Run) -> None:
                 run.emit(CreateGraphCycle(place, False, text))
     _unused(run, lent)
     starved.finish(run)
-    for read in run.reads:
-        if read.loop is None or not read.loop.inner:
-            run.emit(read.verdict)
+    for event in reads.verdicts(run):
+        run.emit(event)
 
 
 def retained_in_use(run: Run) -> set[ast.AST]:
@@ -521,6 +545,10 @@ def _unused(run: Run, lent: lending.Lent) -> None:
             if trains and owned and foreign(call.module):
                 why = "target"
             shared = lent(nodes)
+            if shared and why == "unused":
+                # It may differentiate what it was given, as `learner.adapt(loss)` does.
+                run.lasting.add(call.place.node)
+                continue
             run.emit(UnusedGraph(call.place, all(n.certain for n in nodes), call.text, why, shared))
         elif owned and call.fed is False and foreign(call.module):
             reported.add(call.place.node)

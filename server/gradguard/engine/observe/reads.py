@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 
 from gradguard.engine.domain.events import HostRead
 from gradguard.engine.domain.loops import Loop
@@ -46,8 +47,33 @@ def host_read(
         statement=run.statement,
     )
     read = Read(len(run.guards), event=event, loop=loop, node=tensor.node, order=run.tick())
+    read.iteration = loop.iteration if loop is not None else 0
     run.reads.append(read)
     return read
+
+
+def verdicts(run: Run) -> list[HostRead]:
+    """The reads at the end of a path.
+
+    What the first pass of a loop reads and no later one does unless a condition holds is not read on every pass: there
+    the loop's counter, which is known in the first pass, has decided (`if step % 50 == 0`, `if step in (0, 50)`).
+    """
+    again = {
+        (read.event.place.node, read.event.how, read.loop.number)
+        for read in run.reads
+        if read.loop is not None and read.iteration and not read.event.guarded
+    }
+    told = []
+    for read in run.reads:
+        loop, event = read.loop, read.event
+        if loop is not None and loop.inner:
+            continue
+        event = read.verdict
+        if loop is not None and loop.passes > 1:
+            seldom = (event.place.node, event.how, loop.number) not in again
+            event = replace(event, guarded=event.guarded or seldom, settled=True)
+        told.append(event)
+    return told
 
 
 def to_numpy(run: Run, frame: Frame, node: ast.AST, tensor: Tensor, *, implicit: bool) -> None:

@@ -27,6 +27,7 @@ from gradguard.engine.domain.values import (
     Value,
     tensors_in,
 )
+from gradguard.engine.observe import lifetime
 from gradguard.engine.observe.lending import lend
 from gradguard.engine.python import enumerations, symbolic
 from gradguard.engine.python.contexts import under
@@ -168,6 +169,8 @@ def _body(run: Run, inner: Frame, function: FunctionV, node: ast.AST) -> Value:
             return run.python.evaluate(run, inner, function.node.body)
         signal = _drive(run.python.execute(run, inner, function.node.body))
         result = signal.value if isinstance(signal, Return) else None
+        if run.kept and result is not None:
+            lifetime.returned(run, inner, function, result)
         run.trail.returned(run, inner, function.node, mark, result)
         return result
     except Exception as error:

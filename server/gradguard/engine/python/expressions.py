@@ -169,11 +169,12 @@ def _ifexp(run: Run, frame: Frame, node: ast.IfExp) -> Value:
 def guarded(run: Run, frame: Frame, node: ast.AST, condition: ast.expr, test: Value) -> Iterator[None]:
     """What runs inside does so only where a condition that is not known holds."""
     data = asks(test) or (isinstance(test, Sym) and test.tensor is not None)
+    mark = len(run.guards)
     run.guards.append(Guard(run.place(frame, node), periodic(condition) or not data, data))
     try:
         yield
     finally:
-        run.guards.pop()
+        del run.guards[mark:]
 
 
 def periodic(test: ast.expr) -> bool:
@@ -183,6 +184,16 @@ def periodic(test: ast.expr) -> bool:
         known = any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(test))
         test._gradguard_periodic = known  # type: ignore[attr-defined]
     return known
+
+
+def skips_most(node: ast.If) -> bool:
+    """`if step % 100: continue` and its like: what follows runs on few passes."""
+    if node.orelse or not isinstance(node.body[-1], ast.Continue):
+        return False
+    test = node.test
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.NotEq, ast.Gt)):
+        test = test.left
+    return isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod)
 
 
 def _plain(node: ast.expr) -> bool:

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from gradguard.engine.domain.conditions import known_truth
-from gradguard.engine.domain.loops import Loop
+from gradguard.engine.domain.loops import Guard, Loop
 from gradguard.engine.domain.signals import Jump, Return, Signal, Steps
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import Frame, IteratorV, Sym, Value
@@ -19,7 +19,7 @@ from gradguard.engine.observe import counting, lifetime
 from gradguard.engine.python import attributes, definitions, imports, operators, recovery, subscripts
 from gradguard.engine.python.assignment import unpack_into
 from gradguard.engine.python.contexts import enter, leave, swallows
-from gradguard.engine.python.expressions import evaluate, guarded, lookup, periodic
+from gradguard.engine.python.expressions import evaluate, guarded, lookup, periodic, skips_most
 from gradguard.engine.python.iteration import iterate
 from gradguard.engine.python.matching import matches
 from gradguard.engine.python.names import assign_name
@@ -203,6 +203,9 @@ def _if(run: Run, frame: Frame, node: ast.If) -> Steps:
     run.branches.add((node, answer))
     if answer and run.loops and periodic(node.test):
         counting.passed(run, node)
+    if not answer and run.loops and skips_most(node):
+        # What follows in this pass runs as seldom as what stands under `if step % 100 == 0`.
+        run.guards.append(Guard(run.place(frame, node), True))
     if known is None:
         return (yield from _guarded(run, frame, node, taken, test))
     if periodic(node.test):
@@ -281,11 +284,13 @@ def _iterations(
                 item = counting.later(run)
             unpack_into(run, frame, node.target, item)
             signal = yield from execute_block(run, frame, node.body)
+            del run.guards[loop.guards :]
             lifetime.iteration_ends(run, frame, loop)
             if signal is Jump.BREAK or isinstance(signal, Return):
                 break
             signal = None
     finally:
+        del run.guards[loop.guards :]
         _leave(loops, loop)
         passes.end()
         lifetime.loop_ends(run, frame, loop)
@@ -341,6 +346,7 @@ def _while(run: Run, frame: Frame, node: ast.While) -> Steps:
             if unknown > MAX_WHILE + bool(loop.late) or concrete > MAX_EXACT or passes.enough():
                 break
             signal = yield from execute_block(run, frame, node.body)
+            del run.guards[loop.guards :]
             lifetime.iteration_ends(run, frame, loop)
             loop.iteration += 1
             if signal is Jump.BREAK:

@@ -65,6 +65,7 @@ class Kept:
     old: list[Node]
     trains: bool
     """The loop trains or evaluates, so values that leave it are not differentiated later."""
+    loop: Loop
 
 
 @dataclass(slots=True, eq=False)
@@ -76,6 +77,8 @@ class Read(Reading):
     node: Node | None = field(kw_only=True)
     """The node that recorded the tensor."""
     order: int = field(kw_only=True)
+    iteration: int = field(default=0, kw_only=True)
+    """The pass of the loop."""
 
     @property
     def verdict(self) -> HostRead:
