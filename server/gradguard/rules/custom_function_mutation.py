@@ -8,7 +8,7 @@ from gradguard.rules.model import WARNING, Context, Rule, quoted
 
 _WHAT = {
     "input": "an input, without `ctx.mark_dirty`",
-    "saved": "a saved tensor: a second backward reads the changed values",
+    "saved": "a saved tensor: a second backward raises",
     "grad_output": "its incoming gradient, which other branches may share",
 }
 

@@ -8,7 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gradguard.engine import Analysis
-from gradguard.engine.domain.events import Event
+from gradguard.engine.domain.events import (
+    BrokenGraph,
+    Event,
+    InferenceSaved,
+    RefusedWrite,
+    SavedTensorMutated,
+    SecondBackward,
+)
 from gradguard.engine.domain.tensors import Place
 from gradguard.findings import Certainty, Finding, Related, Severity, Span
 from gradguard.source.printable import quotable
@@ -56,6 +63,8 @@ class Context:
     ) -> Finding:
         """A finding at the event's place. `severity`: (when certain, when likely)."""
         place = at or event.place
+        handler = event.caught if raises(event) else None
+        related = [*related, (handler, "the program catches the error here")]
         certainty = {True: Certainty.CERTAIN, False: Certainty.LIKELY, None: Certainty.POSSIBLE}[
             event.certain
         ]
@@ -64,7 +73,11 @@ class Context:
             span=self.span(place),
             code=self.rule.code,
             name=self.rule.name,
-            severity=severity[0] if event.certain else severity[1],
+            severity=Severity.INFORMATION
+            if handler is not None
+            else severity[0]
+            if event.certain
+            else severity[1],
             certainty=certainty,
             message=shortened(message),
             related=tuple(
@@ -80,11 +93,29 @@ class Context:
         span = self.analysis.span(place)
         if isinstance(
             place.node,
-            (ast.FunctionDef, ast.AsyncFunctionDef, ast.For, ast.While, ast.With, ast.If, ast.ClassDef),
+            (
+                ast.FunctionDef,
+                ast.AsyncFunctionDef,
+                ast.For,
+                ast.While,
+                ast.With,
+                ast.If,
+                ast.ClassDef,
+                ast.ExceptHandler,
+            ),
         ):
             source = self.analysis.sources[place.path]
             return Span(span.line, span.column, span.line, len(source.line(span.line)) + 1)
         return span
+
+
+def raises(event: Event) -> bool:
+    """Whether an event is an error of torch."""
+    if isinstance(event, SavedTensorMutated):
+        return event.write.counted
+    if isinstance(event, BrokenGraph):
+        return event.raises
+    return isinstance(event, (RefusedWrite, InferenceSaved, SecondBackward))
 
 
 def _has_place(place: Place) -> bool:

@@ -54,6 +54,8 @@ class Event:
     place: Place
     certain: bool | None
     """True: certain. False: likely. None: possible only."""
+    caught: Place | None = field(default=None, kw_only=True, compare=False, repr=False)
+    """The handler of the program that catches the error, where the event is one that torch raises."""
     instances: tuple[Hashable, ...] = field(default=(), kw_only=True, compare=False, repr=False)
     """By what it comes about on its path, as other paths can tell it too: call sites and passes of loops, of the moment
     it was emitted, and of each write that it is about."""
@@ -206,6 +208,8 @@ class GraphKept(Event):
     """Names of the values with a graph that the statement adds to the kept value; an empty name for an unnamed value."""
     shared: bool = False
     """Code that is not followed may go through the graph, or the tensor has attributes that another one lacks."""
+    lasting: bool = False
+    """It grows in a loop that trains for very many or unknown passes, and no loop around that begins anew."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,8 +155,9 @@ def shows(events: Iterable[Event]) -> bool:
     return any(not isinstance(event, GraphReleased) for event in events)
 
 
-def _sureness(event: Event) -> int:
-    return 0 if event.certain is None else 1 + event.certain
+def _sureness(event: Event) -> float:
+    # An error that some path does not catch is one.
+    return (0 if event.certain is None else 1 + event.certain) + (0.5 if event.caught is None else 0)
 
 
 def event_key(event: Event) -> object:

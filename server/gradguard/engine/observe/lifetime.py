@@ -14,7 +14,7 @@ value makes keeping it right.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 from gradguard.engine.domain import strides
@@ -46,7 +46,7 @@ from gradguard.engine.domain.values import (
     inside,
     tensors_in,
 )
-from gradguard.engine.observe import counting, graphs, holders, lending, reads, starved
+from gradguard.engine.observe import counting, graphs, holders, lending, places_kept, reads, starved
 from gradguard.engine.state.notes import Kept
 from gradguard.engine.state.run import Run
 
@@ -92,7 +92,7 @@ def _look(run: Run, frame: Frame, loop: Loop) -> None:
         late = age > 0 and age >= last // 2
         if late and made is not None and _accumulates(run, tensor, made, loop, ages, age):
             _keep(run, loop, [tensor], "accumulate", made, ages)
-    emptied = _emptied(loop.place.node)
+    emptied = places_kept.emptied(loop.place.node)
     for held in groups.values():
         # What is emptied or overwritten in turns holds late passes only; what a counter's test lets begin late, too.
         place = held[0][0].stored_at or held[0][0].bound_at or held[0][0].created
@@ -100,7 +100,7 @@ def _look(run: Run, frame: Frame, loop: Loop) -> None:
         old = [tensor for tensor, age in held if began <= age <= max(began, last // 3)]
         new = [tensor for tensor, age in held if age > max(began, last // 3) and age >= last // 2]
         if old and new:
-            if _container_of(place.node) not in emptied:
+            if places_kept.container_of(place.node) not in emptied:
                 _keep(run, loop, [*old, *new], "store", place, ages)
     if last < FEW:
         return
@@ -184,38 +184,6 @@ def _made_at(tensor: Tensor) -> Place | None:
     return tensor.bound_at
 
 
-def _emptied(loop: ast.AST) -> frozenset[str | None]:
-    """The containers, see `_container_of`, out of which the body of a loop takes items."""
-    known: frozenset[str | None] | None = getattr(loop, "_gradguard_emptied", None)
-    if known is None:
-        known = loop._gradguard_emptied = frozenset(ast.dump(one) for one in _taken_from(loop))  # type: ignore[attr-defined]
-    return known
-
-
-def _taken_from(loop: ast.AST) -> Iterator[ast.expr]:
-    for node in ast.walk(loop):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _TAKERS:
-            yield node.func.value
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript):
-            if isinstance(node.value.slice, ast.Slice):
-                yield node.value.value
-        elif isinstance(node, ast.Delete):
-            yield from (target.value for target in node.targets if isinstance(target, ast.Subscript))
-
-
-_TAKERS = frozenset({"pop", "popleft", "popitem", "clear", "remove"})
-
-
-def _container_of(statement: ast.AST) -> str | None:
-    """What a statement puts an item into."""
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        function = statement.value.func
-        return ast.dump(function.value) if isinstance(function, ast.Attribute) else None
-    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
-        return ast.dump(statement.targets[0].value)
-    return None
-
-
 def _accumulates(run: Run, tensor: Tensor, place: Place, loop: Loop, ages: _Ages, age: int) -> bool:
     """Whether the statement that made the value consumes the value it made in an earlier iteration than `age`."""
     if tensor.node is None:
@@ -288,6 +256,7 @@ def _keep(run: Run, loop: Loop, group: list[Tensor], how: str, place: Place, age
         fed=_fed(tensor, place),
         inside=tensor.stored_inside and tensor.stored_at is place,
         trained=how == "store" and any(_walked_later(each, loop, ages) for each in group),
+        lasting=loop.trains and places_kept.many(loop) and not places_kept.begins_anew(run, loop, place.node),
     )
     # After training steps, or in evaluation, nobody differentiates what was summed up on the way.
     trains = loop.trains or run.marks.evaluates

@@ -16,7 +16,7 @@ from gradguard.engine.domain.signals import Jump, Return, Signal, Steps
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import Frame, IteratorV, Sym, Value
 from gradguard.engine.observe import counting, lifetime
-from gradguard.engine.python import attributes, definitions, imports, operators, recovery, subscripts
+from gradguard.engine.python import attributes, definitions, imports, operators, recovery, subscripts, trying
 from gradguard.engine.python.assignment import unpack_into
 from gradguard.engine.python.contexts import enter, leave, swallows
 from gradguard.engine.python.expressions import evaluate, guarded, lookup, periodic, skips_most
@@ -223,26 +223,9 @@ def _guarded(run: Run, frame: Frame, node: ast.If, body: list[ast.stmt], test: V
 def _benign(node: ast.If) -> bool:
     known: bool | None = getattr(node, "_gradguard_benign", None)
     if known is None:
-        known = all(map(_harmless, node.body)) and all(map(_harmless, node.orelse))
+        known = all(map(trying.harmless, node.body)) and all(map(trying.harmless, node.orelse))
         node._gradguard_benign = known  # type: ignore[attr-defined]
     return known
-
-
-_HARMLESS_CALLS = frozenset({"print", "info", "debug", "warning", "log", "write", "add_scalar", "add_scalars", "append_text", "set_postfix", "set_description", "update_postfix", "flush", "item", "format", "round", "join", "len", "float", "int", "str", "mean", "time", "save"})  # fmt: skip
-
-
-def _harmless(statement: ast.stmt) -> bool:
-    """A statement that prints or logs: it can only read."""
-    if isinstance(statement, ast.Pass):
-        return True
-    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
-        return False
-    for part in ast.walk(statement.value):
-        if isinstance(part, ast.Call):
-            name = part.func.attr if isinstance(part.func, ast.Attribute) else getattr(part.func, "id", "")
-            if name not in _HARMLESS_CALLS:
-                return False
-    return True
 
 
 def _for(run: Run, frame: Frame, node: ast.For | ast.AsyncFor) -> Steps:
@@ -389,78 +372,6 @@ def _with(run: Run, frame: Frame, node: ast.With | ast.AsyncWith) -> Steps:
         del run.pending[mark:]
 
 
-def _try(run: Run, frame: Frame, node: ast.Try) -> Steps:
-    signal: Signal = None
-    try:
-        trail = run.trail
-        trail.trying += bool(node.handlers)
-        try:
-            try:
-                signal = yield from execute_block(run, frame, node.body)
-            finally:
-                trail.trying -= bool(node.handlers)
-        except PyRaise as error:
-            handler = _handler_for(node, error)
-            if handler is None:
-                raise
-            signal = yield from _handle(run, frame, handler, error.value)
-        else:
-            if signal is None:
-                key = ("raises", frame.namespace.path, node.lineno, run.iterations())
-                if (
-                    node.handlers
-                    and not _only_leaves(node.handlers)
-                    and run.oracle.decide(key, False, weak=True, at=node)
-                ):
-                    signal = yield from _handle(run, frame, node.handlers[0], run.fresh())
-                else:
-                    signal = yield from execute_block(run, frame, node.orelse)
-    except PyRaise as error:
-        signal = Return(error.value)
-        raise
-    finally:
-        final = yield from _behind(run, frame, node.finalbody, signal)
-    return final if final is not None else signal
-
-
-def _behind(run: Run, frame: Frame, body: list[ast.stmt], signal: Signal) -> Steps:
-    """A block that runs while a value waits to be returned or raised."""
-    if not body:
-        return None
-    mark = run.pend([signal.value] if isinstance(signal, Return) else [], past=True)
-    try:
-        return (yield from execute_block(run, frame, body))
-    finally:
-        del run.pending[mark:]
-
-
-def _handle(run: Run, frame: Frame, handler: ast.ExceptHandler, value: Value) -> Steps:
-    if handler.name is not None:
-        frame.variables[handler.name] = value
-    return (yield from execute_block(run, frame, handler.body))
-
-
-def _only_leaves(handlers: list[ast.ExceptHandler]) -> bool:
-    """Handlers that only pass on, print or raise need no path of their own."""
-    return all(
-        all(isinstance(s, (ast.Raise, ast.Pass, ast.Continue)) or _harmless(s) for s in h.body)
-        for h in handlers
-    )
-
-
-def _handler_for(node: ast.Try, error: PyRaise) -> ast.ExceptHandler | None:
-    for handler in node.handlers:
-        if handler.type is None or not error.name:
-            return handler
-        names = {
-            part.attr if isinstance(part, ast.Attribute) else getattr(part, "id", "")
-            for part in ast.walk(handler.type)
-        }
-        if error.name in names or names & {"Exception", "BaseException"}:
-            return handler
-    return None
-
-
 def _raise(run: Run, frame: Frame, node: ast.Raise) -> None:
     value = evaluate(run, frame, node.exc) if node.exc is not None else run.fresh()
     name = ""
@@ -562,7 +473,7 @@ _HANDLERS: dict[type[ast.stmt], Callable[..., Steps | None]] = {
     ast.While: _while,
     ast.With: _with,
     ast.AsyncWith: _with,
-    ast.Try: _try,
+    ast.Try: trying.try_,
     ast.Raise: _raise,
     ast.Return: _return,
     ast.Break: _break,
@@ -579,4 +490,4 @@ _HANDLERS: dict[type[ast.stmt], Callable[..., Steps | None]] = {
     ast.Match: _match,
 }
 if hasattr(ast, "TryStar"):
-    _HANDLERS[ast.TryStar] = _try
+    _HANDLERS[ast.TryStar] = trying.try_

@@ -175,6 +175,8 @@ class Run:
         """Path of the file whose entry runs."""
         self.modes = Modes()
         self.expected = 0
+        self.catching: list[tuple[Place, Frame | None]] = []
+        """Handlers of running `try` blocks that catch an error of torch; with a frame, only one that is raised right there."""
         """Blocks around that wait for torch to raise: `with pytest.raises(RuntimeError)`."""
         self.events: list[Event] = []
         self.loops: list[Loop] = []
@@ -420,8 +422,10 @@ class Run:
             return
         certain = False if event.certain and (self.unsure or self.assumed()) else event.certain
         now = self.instance()
+        here = self.frames[-1] if self.frames else None
+        caught = next((at for at, frame in reversed(self.catching) if frame is None or frame is here), None)
         self.events.append(
-            replace(event, certain=certain, instances=tuple([(now, one) for one in instances]))
+            replace(event, certain=certain, instances=tuple([(now, one) for one in instances]), caught=caught)
         )
 
     def instance(self) -> Hashable:
