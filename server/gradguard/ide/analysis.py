@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,8 @@ class Outcome:
 
     report: api.Report
     tape: Tape | None = None
+    resolved: Mapping[tuple[str, int, str], str | None] = field(default_factory=dict)
+    """Where the imports led that the answer rests on."""
 
 
 Analyser = Callable[[Source, Settings, Workspace, "Outcome | None"], Outcome]
@@ -67,8 +69,25 @@ def analyse(
     source: Source, settings: Settings, workspace: Workspace, before: Outcome | None = None
 ) -> Outcome:
     """The analyser of the shipped server: every rule runs, also for what is merely possible (for hovers)."""
+    recording = _Recording(workspace)
+    if before is not None and any(recording.resolve(*asked) != led for asked, led in before.resolved.items()):
+        before = None  # an import leads elsewhere: what it gave may be anywhere in the answer
     engine = partial(answer, previous=before.tape if before else None, noting=True)
-    return Outcome(*api.analysed(source, settings.with_changes(all=True), workspace, engine))
+    report, tape = api.analysed(source, settings.with_changes(all=True), recording, engine)
+    return Outcome(report, tape, {**(before.resolved if before else {}), **recording.resolved})
+
+
+class _Recording:
+    """A workspace that notes where imports led, also those that led nowhere."""
+
+    def __init__(self, inner: Workspace) -> None:
+        self._inner = inner
+        self.source = inner.source
+        self.resolved: dict[tuple[str, int, str], str | None] = {}
+
+    def resolve(self, module: str, level: int, from_path: str) -> str | None:
+        found = self.resolved[module, level, from_path] = self._inner.resolve(module, level, from_path)
+        return found
 
 
 def facts(found: Analysis) -> Facts | None:
@@ -92,5 +111,8 @@ def analysis(
     every = shown(outcome.report.findings, source, workspace)
     found = tuple(each for each in every if settings.all or each.certainty is not Certainty.POSSIBLE)
     rest = () if settings.all else tuple(each for each in every if each.certainty is Certainty.POSSIBLE)
-    away = elsewhere(outcome.report.elsewhere, source, workspace)
+    told = (
+        each for each in outcome.report.elsewhere if settings.all or each.certainty is not Certainty.POSSIBLE
+    )
+    away = elsewhere(told, source, workspace)
     return Analysis(source, settings, outcome, found, rest, away)

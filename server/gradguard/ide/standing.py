@@ -14,8 +14,10 @@ is broken and nothing else is edited, what is read is the last text that parsed.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import PurePath
 
 from gradguard.check.workspace import Workspace
 from gradguard.findings import Finding, Related, Span
@@ -54,6 +56,32 @@ def elsewhere(findings: Iterable[Finding], source: Source, workspace: Workspace)
         if span is not None:
             out.append(replace(finding, span=span, related=tuple(related), fixes=fixes))
     return tuple(out)
+
+
+def from_here(finding: Finding, source: Source) -> Finding | None:
+    """A finding in a file that nobody looks at, at the place in this one that leads there: of those that explain it the first.
+
+    Where none does, at the import of that file. The place of the mistake itself comes first among the related ones. All
+    of them are where they were typed.
+    """
+    here = [each for each in finding.related if each.path == source.path]
+    span = here[0].span if here else _import_of(finding.path, source)
+    if span is None:
+        return None
+    place = Related(finding.path, finding.span, finding.message)
+    others = [each for each in finding.related if not here or each is not here[0]]
+    return replace(finding, path=source.path, span=span, related=(place, *others), fixes=())
+
+
+def _import_of(path: str, source: Source) -> Span | None:
+    """The first import that names a file."""
+    name = PurePath(path).stem if not path.endswith("__init__.py") else PurePath(path).parent.name
+    imports = [node for node in ast.walk(source.tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    for node in imports:
+        module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+        if name in {each.rpartition(".")[2] for each in (module, *(alias.name for alias in node.names))}:
+            return source.place(source.span(node))
+    return source.place(source.span(imports[0])) if imports else None
 
 
 def _unchanged(finding: Finding, source: Source) -> bool:

@@ -17,6 +17,7 @@ from gradguard.ide.wording import Wording
 from gradguard.lsp import features, observed
 from gradguard.lsp.client import client
 from gradguard.lsp.documents import path_of, uri_of
+from gradguard.lsp.programs import Program
 from gradguard.lsp.publish import Publisher
 from gradguard.lsp.scanner import Scanner
 from gradguard.lsp.session import Session
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 LAST_RUN = (os.path.dirname(observed.NAME), observed.NAME)
 """The folder as well: of a file made at once in a new folder, editors on Linux often hear of the folder only."""
 WATCHED = ("**/*.py", f"**/{PYPROJECT}", *(f"**/{name}".replace(os.sep, "/") for name in LAST_RUN))
+MOST_FOLDERS = 200
+"""Names of folders that are watched."""
 PARENT_SECONDS = 3.0
 SETTINGS_SECONDS = 3.0
 """How long the client may take to tell its settings before its documents are checked without."""
@@ -51,6 +54,8 @@ class Lifecycle:
         self._tasks = tasks
         self._gone = gone
         self._scope = "open"
+        self._folders: set[str] = set()
+        """Names of folders, and of modules that may become some, that are watched."""
 
     def register(self) -> None:
         """Add the handlers."""
@@ -154,10 +159,13 @@ class Lifecycle:
                 lsp.Registration("gradguard-settings", lsp.WORKSPACE_DID_CHANGE_CONFIGURATION, section)
             )
         if wanted:
-            try:
-                await self._server.client_register_capability_async(lsp.RegistrationParams(wanted))
-            except Exception as error:
-                log.warning("the client registered nothing: %s", error)
+            await self._register(wanted)
+
+    async def _register(self, wanted: list[lsp.Registration]) -> None:
+        try:
+            await self._server.client_register_capability_async(lsp.RegistrationParams(wanted))
+        except Exception as error:
+            log.warning("the client registered nothing: %s", error)
 
     async def _watch_parent(self, process: int) -> None:
         """End with the client's process. One that cannot be seen from the start (another container) is not watched."""
@@ -238,6 +246,24 @@ class Lifecycle:
 
     # Files
 
+    def watch_imports(self, program: Program) -> None:
+        """Hear of the folders that imports go through: of one that is moved, editors often tell alone, without its files."""
+        found = program.analysis.outcome.resolved if program.analysis is not None else {}
+        names = {part for module, _, _ in found for part in module.split(".") if part}
+        names |= {os.path.basename(os.path.dirname(path)) for path in found.values() if path}
+        new = sorted(names - self._folders)[: MOST_FOLDERS - len(self._folders)]
+        if not new:
+            return
+        self._folders.update(new)
+        if self._session.client.watches:
+            watchers = [
+                lsp.FileSystemWatcher(glob_pattern=f"**/{name}") for name in new if name.isidentifier()
+            ]
+            options = lsp.DidChangeWatchedFilesRegistrationOptions(watchers=watchers)
+            name = f"gradguard-folders-{len(self._folders)}"
+            wanted = [lsp.Registration(name, lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)]
+            self._tasks.keep(asyncio.ensure_future(self._register(wanted)))
+
     def _saved(self, params: lsp.DidSaveTextDocumentParams) -> None:
         self._session.saved(params.text_document.uri)
 
@@ -258,7 +284,9 @@ class Lifecycle:
         opened = session.documents.texts
         touched = {path for path in paths if path.endswith(".py") and path not in opened}
         appeared = any(
-            kind != lsp.FileChangeType.Changed and path.endswith(".py") for path, kind in paths.items()
+            kind != lsp.FileChangeType.Changed
+            and (path.endswith(".py") or os.path.basename(path) in self._folders)
+            for path, kind in paths.items()
         )
         if appeared:  # an import may lead elsewhere now
             session.refresh()

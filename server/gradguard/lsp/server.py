@@ -20,6 +20,7 @@ from gradguard.ide.analysis import Analyser, analyse
 from gradguard.lsp import commands, features, logs
 from gradguard.lsp.lifecycle import Lifecycle
 from gradguard.lsp.notices import Notices
+from gradguard.lsp.programs import Program
 from gradguard.lsp.protocol import StrictProtocol
 from gradguard.lsp.publish import Publisher
 from gradguard.lsp.scanner import Scanner
@@ -64,7 +65,7 @@ class Server(LanguageServer):
         self.notices = Notices(self, lambda: self.session.wording, log_file)
         self.session = Session(
             analyser,
-            answered=lambda program: self.publisher.answered(program),
+            answered=self._answered,
             gone=lambda program: self.publisher.gone(program),
             crashed=self.notices.crashed,
             trace=self.trace,
@@ -76,9 +77,10 @@ class Server(LanguageServer):
         tasks = Tasks()
         self.publisher = Publisher(self, self.session)
         self.scanner = Scanner(self, self.session, self.publisher, tasks)
-        Lifecycle(
+        self.lifecycle = Lifecycle(
             self, self.session, self.publisher, self.scanner, tasks, gone=lambda: self.stop(None)
-        ).register()
+        )
+        self.lifecycle.register()
         features.register(self, self.session, self.publisher)
         commands.register(self, self.session, self.publisher, self.scanner)
 
@@ -118,6 +120,10 @@ class Server(LanguageServer):
             return
         details = verbose if self.protocol.trace == lsp.TraceValue.Verbose else None
         self.log_trace(lsp.LogTraceParams(message=message, verbose=details))
+
+    def _answered(self, program: Program) -> None:
+        self.publisher.answered(program)
+        self.lifecycle.watch_imports(program)
 
     def _wrong(self, where: str, problems: Sequence[Problem]) -> None:
         """Settings are wrong, or are right again: told in words, at their places, and to the status of an editor that has one."""

@@ -19,12 +19,15 @@ from typing import TypeVar
 
 from lsprotocol import types as lsp
 
+from gradguard.check.api import ordered
+from gradguard.check.ignores import UNUSED
 from gradguard.check.settings import DEFAULTS
 from gradguard.check.workspace import EMPTY, LONGEST
 from gradguard.findings import Finding, Limit, Span
 from gradguard.ide.actions import Change, Everything, Offer, every, everywhere, in_place
 from gradguard.ide.analysis import Analyser, Analysis, analysis
 from gradguard.ide.fixall import Cell
+from gradguard.ide.standing import from_here
 from gradguard.ide.wording import Wording
 from gradguard.lsp.client import Client
 from gradguard.lsp.configuration import Wrong
@@ -322,13 +325,35 @@ class Session:
             return ()
         path, text = program.of.path, program.of.text
         typed: list[Finding] = []
+        needed: set[tuple[str, Span]] = set()
         for other in self.programs.speakers(path):
             if other is not program and other.analysis and other.seen.get(path) == text:
                 typed.extend(each for each in other.analysis.elsewhere if each.path == path)
+        for other in self.programs.readers(path):
+            if other is not program and other.analysis and other.seen.get(path) == text:
+                needed.update(other.analysis.outcome.report.needed)
+        typed.extend(self._for_closed(program))
         if program.analysis.settings.observed:
             typed.extend(self.observed.findings(path, text))
         found = [*program.analysis.findings, *program.of.read(typed)]
-        return tuple(sorted(dict.fromkeys(found), key=lambda each: each.sort_key))
+        return tuple(
+            each
+            for each in ordered(found)
+            # What is silenced for another file that is open is not unused.
+            if each.code != UNUSED[0] or not any((path, plan.span) in needed for plan in each.fixes)
+        )
+
+    def _for_closed(self, program: Program) -> Iterator[Finding]:
+        """Findings of a program in files that are not open: where it leads there, as typed, with the place itself as related."""
+        assert program.analysis is not None
+        for each in program.analysis.elsewhere:
+            if each.path == program.snapshot.path or any(
+                other.analysis is not None for other in self.programs.at(each.path)
+            ):
+                continue
+            found = from_here(each, program.analysis.source)
+            if found is not None:
+                yield found
 
     def refresh(self, programs: Iterable[Program] | None = None) -> None:
         """Analyse again although the texts are the same: settings or other files changed."""
@@ -370,6 +395,7 @@ class Session:
         if program is None:
             return
         path, targets = program.snapshot.path, program.targets
+        speakers = self.programs.speakers(path)
         self.programs.remove(program)
         self.worker.cancel(key)
         self._latest.pop(key, None)
@@ -378,6 +404,7 @@ class Session:
         self._release(program)
         self._gone(program)
         self._answer_again(targets)
+        self._tell_again(speakers)
         self._stale.pop(key, None)
         self._ahead.discard(key)
         self._awake.drop(key)
@@ -471,12 +498,15 @@ class Session:
         self, program: Program, snapshot: Snapshot, found: Analysis | None, seen: dict[str, str | None]
     ) -> None:
         self._ahead.discard(program.key)
+        first = (program.analysis is None) is not (found is None)
         targets = self.programs.answer(program, snapshot, found, seen)
         self._rest(program)
         self._release(program)
         try:
             self._answered(program)
             self._answer_again(targets, program)
+            if first:
+                self._tell_again(self.programs.speakers(snapshot.path))
         finally:
             self.refresh([*self._outdated(snapshot.path, program), *self._behind(program)])
 
@@ -519,6 +549,13 @@ class Session:
             for other in self.programs.at(path):
                 if other is not but and other.fresh:
                     self._answered(other)
+
+    def _tell_again(self, programs: Iterable[Program]) -> None:
+        """Show these anew: a file that they speak of is open from now on, or no longer."""
+        for each in programs:
+            if each.fresh and self.programs.get(each.key) is each:
+                each.refreshed = True
+                self._answered(each)
 
     def _release(self, program: Program) -> None:
         for waiter in program.waiters:
