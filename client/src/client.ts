@@ -20,7 +20,13 @@ export type Say = (message: string, buttons: readonly string[]) => Promise<strin
  * that a person can call are commands of this extension, and two registrations of one name are an error.
  */
 export class QuietClient extends LanguageClient {
-    constructor(serverOptions: ServerOptions, clientOptions: LanguageClientOptions, say: Say, warn: Say) {
+    constructor(
+        serverOptions: ServerOptions,
+        clientOptions: LanguageClientOptions,
+        private readonly channel: vscode.LogOutputChannel,
+        say: Say,
+        warn: Say,
+    ) {
         super('gradguard', 'gradguard', serverOptions, clientOptions);
         this.onNotification(ShowMessageNotification.type, async ({ type, message }) => {
             if (type === MessageType.Error) {
@@ -44,17 +50,36 @@ export class QuietClient extends LanguageClient {
         super.registerFeature(feature);
     }
 
+    /** Set when the server is to end: what its end breaks off is no error. */
+    ending = false;
+
+    override debug(message: string, data?: unknown, _notify?: boolean): void {
+        this.channel.debug(line(message, data));
+    }
+
     override info(message: string, data?: unknown, _notify?: boolean): void {
-        super.info(message, data, false);
+        this.channel.info(line(message, data));
     }
 
     override warn(message: string, data?: unknown, _notify?: boolean): void {
-        super.warn(message, data, false);
+        this.channel.warn(line(message, data));
     }
 
     override error(message: string, data?: unknown, _notify?: boolean | 'force'): void {
-        super.error(message, data, false);
+        if (this.ending) {
+            this.channel.debug(line(message, data));
+        } else {
+            this.channel.error(line(message, data));
+        }
     }
+}
+
+/** The channel has a stamp and the level for each line: the library's own would come on top. */
+function line(message: string, data: unknown): string {
+    if (data === undefined || data === null) {
+        return message;
+    }
+    return `${message}\n${data instanceof Error ? (data.stack ?? data.message) : typeof data === 'string' ? data : JSON.stringify(data)}`;
 }
 
 /** Folder that a configuration request is about. */

@@ -9,6 +9,10 @@ import { launch, launchGiven } from './launch';
 import type { Pages } from './pages';
 import type { Server } from './server';
 
+const SHOW_RULE = 'gradguard.showRule';
+const SHOW_ALL = 'gradguard.showAll';
+const SELECT = 'gradguard.select';
+
 export interface Parts {
     readonly home: string;
     readonly version: string;
@@ -25,12 +29,17 @@ export function commands(parts: Parts): vscode.Disposable[] {
         'gradguard.showLog': () => parts.log.show(),
         'gradguard.showDebugInformation': () => showDebugInformation(parts),
         'gradguard.explain': () => explain(parts),
-        'gradguard.showRule': (rule: string) => showRule(parts, rule),
         'gradguard.fixAll': () => fixAll(parts),
         'gradguard.checkWorkspace': () => checkWorkspace(parts),
         'gradguard.runWithMonitor': (uri?: vscode.Uri) => runWithMonitor(parts, uri),
     };
-    return Object.entries(table).map(([name, run]) => vscode.commands.registerCommand(name, run));
+    // What entries of the quick fix menu call; no command for people.
+    const inner: Readonly<Record<string, (...args: never[]) => unknown>> = {
+        [SHOW_RULE]: (rule: string) => showRule(parts, rule),
+        [SHOW_ALL]: (rule: string) => showAll(parts, rule),
+        [SELECT]: (uri: string, line: number, start: number, end: number) => select(uri, line, start, end),
+    };
+    return Object.entries({ ...table, ...inner }).map(([name, run]) => vscode.commands.registerCommand(name, run));
 }
 
 async function showDebugInformation(parts: Parts): Promise<void> {
@@ -89,6 +98,29 @@ async function explain(parts: Parts): Promise<void> {
         return;
     }
     await parts.pages.showMarkdown(page.title, page.text);
+}
+
+/** Selects what stands on a line of the document that an action has just edited, for people to write over. */
+async function select(uri: string, line: number, start: number, end: number): Promise<void> {
+    const editor = vscode.window.visibleTextEditors.find(each => each.document.uri.toString() === vscode.Uri.parse(uri).toString());
+    if (editor !== undefined) {
+        editor.selection = new vscode.Selection(line, start, line, end);
+    }
+}
+
+/** A list of what is shown of one rule, wherever that is; choosing one leads there. */
+async function showAll(parts: Parts, rule: string): Promise<void> {
+    const code = (each: vscode.Diagnostic): unknown => (typeof each.code === 'object' ? each.code.value : each.code);
+    const items = vscode.languages.getDiagnostics().flatMap(([uri, found]) =>
+        found
+            .filter(each => each.source === 'gradguard' && code(each) === rule)
+            .map(each => ({ label: each.message, description: `${vscode.workspace.asRelativePath(uri)}:${each.range.start.line + 1}`, uri, range: each.range })),
+    );
+    parts.log.info(`${items.length} of ${rule} are shown`);
+    const chosen = await vscode.window.showQuickPick(items, { title: vscode.l10n.t('gradguard: {0} of {1}', items.length, rule), matchOnDescription: true });
+    if (chosen !== undefined) {
+        await vscode.window.showTextDocument(chosen.uri, { selection: chosen.range });
+    }
 }
 
 /** The page of a rule, which an entry of the quick fix menu leads to where a finding has no repair. */
@@ -173,6 +205,16 @@ async function checkWorkspace(parts: Parts): Promise<void> {
     await vscode.commands.executeCommand('workbench.actions.view.problems');
 }
 
+/** The dialog of the Python extension where there is one, else the setting. */
+async function choosePython(): Promise<void> {
+    const known = await vscode.commands.getCommands(true);
+    if (known.includes('python.setInterpreter')) {
+        await vscode.commands.executeCommand('python.setInterpreter');
+    } else {
+        await vscode.commands.executeCommand('workbench.action.openSettings', 'gradguard.interpreter');
+    }
+}
+
 /** Runs the script under the monitor with the Python of its folder, where its torch is. */
 async function runWithMonitor(parts: Parts, given: vscode.Uri | undefined): Promise<void> {
     const uri = given ?? vscode.window.activeTextEditor?.document.uri;
@@ -185,6 +227,15 @@ async function runWithMonitor(parts: Parts, given: vscode.Uri | undefined): Prom
     const settings = clientSettings(folder?.uri ?? mainFolder());
     const choice = await parts.interpreters.of(folder?.uri ?? mainFolder());
     const args = ['run', uri.fsPath];
+    if (settings.path.length === 0 && choice.interpreter !== undefined && choice.interpreter.torch === undefined) {
+        const chooseAnother = vscode.l10n.t('Choose Python');
+        const python = choice.interpreter.executable;
+        const answer = await vscode.window.showWarningMessage(vscode.l10n.t('{0} has no torch, which the monitor watches.', python), chooseAnother);
+        if (answer === chooseAnother) {
+            await choosePython();
+        }
+        return;
+    }
     const started =
         settings.path.length > 0
             ? launchGiven(settings.path, args)

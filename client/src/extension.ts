@@ -7,6 +7,7 @@ import { Pages } from './pages';
 import { onDidChangeInterpreter } from './pythonExtension';
 import { Server } from './server';
 import { Status } from './status';
+import { watchTorch } from './torchContext';
 
 let server: Server | undefined;
 
@@ -20,7 +21,7 @@ export function activate(context: vscode.ExtensionContext): void {
     const faults = new Popups(
         async (message, buttons) => vscode.window.showErrorMessage(message, ...buttons),
         message => log.error(message),
-        1,
+        5,
     );
     const warnings = new Popups(
         async (message, buttons) => vscode.window.showWarningMessage(message, ...buttons),
@@ -36,6 +37,7 @@ export function activate(context: vscode.ExtensionContext): void {
         status,
         pages,
         running,
+        watchTorch(),
         ...commands({ home, version, log, server: running, pages, interpreters }),
         vscode.workspace.onDidGrantWorkspaceTrust(() => running.restart('the workspace is trusted now')),
         vscode.workspace.onDidChangeConfiguration(change => {

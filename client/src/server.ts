@@ -10,6 +10,7 @@ import {
     WorkspaceEdit,
 } from 'vscode-languageclient/node';
 import { Backoff } from './backoff';
+import { Heartbeat } from './heartbeat';
 import { folderOf, QuietClient } from './client';
 import { clientSettings, serverSettings } from './configuration';
 import { Choice, commandOf, Interpreter } from './interpreter';
@@ -45,6 +46,10 @@ export class Server implements vscode.Disposable {
     private disposed = false;
     private timer: NodeJS.Timeout | undefined;
     private readonly backoff = new Backoff();
+    private readonly heart = new Heartbeat(
+        () => this.call('gradguard.server.ping'),
+        () => this.hangs(),
+    );
     private readonly turn = new OneAtATime(() => this.replace());
 
     constructor(
@@ -138,6 +143,7 @@ export class Server implements vscode.Disposable {
         const client = new QuietClient(
             serverOptions,
             this.clientOptions(() => this.ended(client)),
+            this.log,
             (message, buttons) => this.say(this.popups.faults, message, buttons),
             (message, buttons) => this.say(this.popups.warnings, message, buttons),
         );
@@ -151,7 +157,16 @@ export class Server implements vscode.Disposable {
             this.ended(client);
             return;
         }
-        const info = client.initializeResult?.serverInfo;
+        if (this.client !== client) {
+            return; // it ended before it answered, which was told
+        }
+        if (client.state !== State.Running || client.initializeResult === undefined) {
+            this.log.error('the server ended before it was ready');
+            this.ended(client);
+            return;
+        }
+        this.heart.begin();
+        const info = client.initializeResult.serverInfo;
         this.log.info(`${info?.name ?? 'server'} ${info?.version ?? ''} ready after ${Date.now() - began} ms`);
         const warning = this.choice?.settingFailed === true ? vscode.l10n.t('the Python named by "gradguard.interpreter" cannot be used') : undefined;
         const facts = { version: info?.version ?? '', python: interpreter?.version.join('.') ?? '', interpreter: interpreter?.executable ?? launched.command, warning };
@@ -214,6 +229,8 @@ export class Server implements vscode.Disposable {
             return;
         }
         this.client = undefined;
+        this.heart.end();
+        void this.letGo(client);
         const delay = this.backoff.ended(Date.now());
         if (delay === undefined) {
             const message = vscode.l10n.t('The gradguard server ended several times and was not started again.');
@@ -228,6 +245,15 @@ export class Server implements vscode.Disposable {
         this.log.warn(`the server ended by itself; it is started again in ${delay} ms`);
         this.status.starting();
         this.timer = setTimeout(() => void this.turn.request(), delay);
+    }
+
+    /** It runs and answers nothing: the same as if it had ended. */
+    private hangs(): void {
+        const client = this.client;
+        if (client !== undefined) {
+            this.log.error('the server does not answer; it is ended');
+            this.ended(client);
+        }
     }
 
     private async noPython(): Promise<void> {
@@ -255,9 +281,14 @@ export class Server implements vscode.Disposable {
     private async stop(): Promise<void> {
         const client = this.client;
         this.client = undefined;
-        if (client === undefined) {
-            return;
+        this.heart.end();
+        if (client !== undefined) {
+            await this.letGo(client);
         }
+    }
+
+    private async letGo(client: QuietClient): Promise<void> {
+        client.ending = true;
         try {
             await client.dispose(STOP_PATIENCE_MS);
         } catch (error) {

@@ -226,6 +226,8 @@ def test_fixes_and_ignores_are_offered_in_pieces_that_parse_alone() -> None:
     assert offers(found, found.findings, broken.span, Wording("en")) == []
     assert {each.what for each in offers(found, found.findings, whole.span, Wording("en"))} == {
         What.EXPLAIN,
+        What.SHOW_ALL,
+        What.TURN_OFF,
         What.IGNORE,
     }
 

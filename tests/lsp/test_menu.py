@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
+from lsprotocol import types as lsp
 
 from tests.fixes.test_fixtures import ROOT
-from tests.lsp.editor import Editor
+from tests.lsp import editor as editors
+from tests.lsp.editor import TOY, Editor
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -88,3 +91,46 @@ async def test_where_nothing_repairs_it_the_page_explains(real: Editor) -> None:
         each.message for each in real.client.messages[told:]
     ]
     assert any("item_in_compiled_code.md" in each for each in shown)
+
+
+def creates(capabilities: lsp.ClientCapabilities) -> None:
+    assert capabilities.workspace is not None
+    assert capabilities.workspace.workspace_edit is not None
+    capabilities.workspace.workspace_edit.resource_operations = [lsp.ResourceOperationKind.Create]
+
+
+async def test_a_rule_is_turned_off_and_a_reason_selected(tmp_path: Path) -> None:
+    started = await editors.start(
+        TOY, folders=[tmp_path], change=creates, initialization_options={"status": True}
+    )
+    try:
+        uri = await started.open("import torch\nboom(x)\n", (tmp_path / "a.py").as_uri())
+        actions = await started.actions(uri, "boom", ["quickfix"])
+        titles = [getattr(each, "title", "") for each in actions]
+        assert titles[1:] == [
+            "Show all findings of GG101",
+            "Turn GG101 off in pyproject.toml",
+            "Ignore GG101 on this line",
+            "Ignore GG101 on this line, with a reason",
+        ]
+        edit = (await started.resolved(actions[2])).edit
+        assert edit is not None
+        made, change = edit.document_changes or ()
+        assert isinstance(made, lsp.CreateFile)
+        assert isinstance(change, lsp.TextDocumentEdit)
+        assert change.text_document.uri == (tmp_path / "pyproject.toml").as_uri()
+        (one,) = change.edits
+        assert getattr(one, "new_text", "") == '[tool.gradguard.rules]\ninplace-on-saved-tensor = "off"\n'
+        (tmp_path / "pyproject.toml").write_text("[tool.gradguard.rules]\n")
+        again = (await started.resolved(actions[2])).edit
+        assert again is not None
+        (change,) = again.document_changes or ()
+        assert isinstance(change, lsp.TextDocumentEdit)
+        command = (await started.resolved(actions[4])).command
+        assert command is not None
+        where, line, start, end = command.arguments or ()
+        started.apply((await started.resolved(actions[4])).edit or lsp.WorkspaceEdit())
+        assert where == uri
+        assert started.texts[uri].split("\n")[line][start:end] == "reason"
+    finally:
+        await editors.stop(started)

@@ -11,6 +11,7 @@ from typing import Any
 
 from gradguard.check.catalogue import Catalogue, catalogue
 from gradguard.check.parsing import Parsed, Problem, parse, shortened
+from gradguard.findings import Span
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -143,6 +144,44 @@ def _loaded(text: str) -> dict[str, Any]:
     except ValueError:
         raise ValueError("A number or a date that Python does not take") from None
     return data
+
+
+def turned_off(text: str, rule: str) -> tuple[Span, str] | None:
+    """Where to put what so that a rule is `off`; None where the levels are written inline, or the text is broken.
+
+    rule: its name, which is looked for besides its code.
+    """
+    try:
+        _loaded(text)
+    except ValueError:
+        return None
+    info = catalogue().rule(rule)
+    names = {rule, info.code} if info is not None else {rule}
+    rows = text.split("\n")
+    table, header = "", 0
+    for number, row in enumerate(rows, 1):
+        found = _HEADER.match(row)
+        if found is not None:
+            table = found.group(1).replace(" ", "")
+            header = number if table == _LEVELS else header
+            continue
+        pair = _PAIR.match(row.strip())
+        name = pair.group(1).strip("\"'") if pair is not None else ""
+        if table == _LEVELS and name in names:
+            row = row.rstrip("\r")
+            return Span(number, 1, number, len(row) + 1), f'{name} = "off"'
+        if table == "tool.gradguard" and name.split(".")[0] == "rules":
+            return None
+    if header:
+        row = rows[header - 1].rstrip("\r")
+        return Span(header, len(row) + 1, header, len(row) + 1), f'\n{rule} = "off"'
+    last = rows[-1]
+    gap = "" if not text else "\n" if not last else "\n\n"
+    end = Span(len(rows), len(last) + 1, len(rows), len(last) + 1)
+    return end, f'{gap}[{_LEVELS}]\n{rule} = "off"\n'
+
+
+_LEVELS = "tool.gradguard.rules"
 
 
 class _Lines:

@@ -24,6 +24,8 @@ class What(str, Enum):
     FIX = "fix"
     REWRITE = "rewrite"
     EXPLAIN = "explain"
+    SHOW_ALL = "show-all"
+    TURN_OFF = "turn-off"
     IGNORE = "ignore"
     FIX_ALL = "fix-all"
 
@@ -67,14 +69,14 @@ def offers(analysis: Analysis, findings: Iterable[Finding], span: Span, wording:
     for finding in {each.code: each for each in here if _unrepaired(each, analysis)}.values():
         title = wording.text("explain-rule", code=finding.code, name=finding.name)
         out.append(Offer(What.EXPLAIN, title, (finding,)))
+    alive = [each for each in here if each.code != "GG901" and analysis.source.alive(each.span)]
+    for finding in {each.code: each for each in alive}.values():
+        out.append(Offer(What.SHOW_ALL, wording.text("show-all", code=finding.code), (finding,)))
+        out.append(Offer(What.TURN_OFF, wording.text("turn-off", code=finding.code), (finding,)))
     ignored: set[tuple[str, int]] = set()
-    for finding in here:
+    for finding in alive:
         line = analysis.source.statement_lines(finding.span.line)[0]
-        if (
-            finding.code == "GG901"
-            or (finding.code, line) in ignored
-            or not analysis.source.alive(finding.span)
-        ):
+        if (finding.code, line) in ignored:
             continue
         ignored.add((finding.code, line))
         out.append(Offer(What.IGNORE, wording.text("ignore-line", code=finding.code), (finding,)))

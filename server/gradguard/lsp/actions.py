@@ -13,6 +13,7 @@ from gradguard.findings import Applicability, Finding, FixPlan, Limit, Span
 from gradguard.ide import actions as ide
 from gradguard.ide.actions import Change, Offer, What
 from gradguard.ide.analysis import Analysis
+from gradguard.lsp import turning_off
 from gradguard.lsp.programs import Program
 from gradguard.lsp.publish import Shown
 from gradguard.lsp.session import Session
@@ -22,6 +23,9 @@ log = logging.getLogger(__name__)
 
 SHOW_RULE = "gradguard.showRule"
 """A command that opens the page of a rule. VS Code shows it beside the editor; for others the server opens it."""
+SHOW_ALL = "gradguard.showAll"
+SELECT = "gradguard.select"
+"""Commands of this project's extension: a list of what is shown of a rule; a stretch of a line is selected."""
 FIX_ALL = "source.fixAll.gradguard"
 IN_PLACE = ("make-in-place", "add-inplace")
 KINDS = (lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.RefactorRewrite, FIX_ALL)
@@ -29,9 +33,15 @@ _KIND_OF = {
     What.FIX: lsp.CodeActionKind.QuickFix.value,
     What.REWRITE: lsp.CodeActionKind.RefactorRewrite.value,
     What.EXPLAIN: lsp.CodeActionKind.QuickFix.value,
+    What.SHOW_ALL: lsp.CodeActionKind.QuickFix.value,
+    What.TURN_OFF: lsp.CodeActionKind.QuickFix.value,
     What.IGNORE: lsp.CodeActionKind.QuickFix.value,
     What.FIX_ALL: FIX_ALL,
 }
+
+
+_LAST = {What.SHOW_ALL: 1, What.TURN_OFF: 2, What.IGNORE: 3}
+"""What stands below all else, in this order."""
 
 
 async def actions(
@@ -59,7 +69,7 @@ async def actions(
     if _asked(FIX_ALL, only) or (not only and not automatic and session.client.lazy_edits):
         everything = ide.fix_all(analysis, snapshot.cell(uri), session.wording)
         found += [everything] if everything else []
-    found.sort(key=lambda offer: offer.what is What.IGNORE)
+    found.sort(key=lambda offer: _LAST.get(offer.what, 0))
     out = []
     diagnostics = _Diagnostics(shown, snapshot, session.encoding)
     for offer in found:
@@ -90,7 +100,23 @@ async def resolve(session: Session, action: lsp.CodeAction) -> lsp.CodeAction:
     if offer is None:
         raise JsonRpcContentModified("the finding is gone")
     action.edit = await _edit(session, program, program.of, program.analysis, offer, str(data["uri"]))
+    if offer.reason and action.edit is not None and session.client.shows_status:
+        action.command = _selecting(action.edit, offer)
     return action
+
+
+def _selecting(edit: lsp.WorkspaceEdit, offer: Offer) -> lsp.Command | None:
+    """Selects what stands for a reason once an edit was made, for people to write over."""
+    for change in edit.document_changes or ():
+        if not isinstance(change, lsp.TextDocumentEdit) or len(change.edits) != 1:
+            continue
+        (one,) = change.edits
+        at = one.new_text.rfind(offer.reason) if isinstance(one, lsp.TextEdit) else -1
+        if at >= 0 and "\n" not in getattr(one, "new_text", ""):
+            start = one.range.start.character + at
+            place = [change.text_document.uri, one.range.start.line, start, start + len(offer.reason)]
+            return lsp.Command(title=offer.title, command=SELECT, arguments=place)
+    return None
 
 
 async def _action(
@@ -109,9 +135,14 @@ async def _action(
         action.is_preferred = True
     about = offer.about if offer.what is not What.FIX_ALL else ()
     action.diagnostics = [item for finding in about for item in diagnostics.of(finding)] or None
-    if offer.what is What.EXPLAIN:
-        action.command = lsp.Command(title=offer.title, command=SHOW_RULE, arguments=[offer.about[0].code])
+    if offer.what in (What.EXPLAIN, What.SHOW_ALL):
+        if offer.what is What.SHOW_ALL and not client.shows_status:
+            return None  # what other editors have for it is theirs
+        name = SHOW_RULE if offer.what is What.EXPLAIN else SHOW_ALL
+        action.command = lsp.Command(title=offer.title, command=name, arguments=[offer.about[0].code])
         return action
+    if offer.what is What.TURN_OFF and not (client.lazy_edits and turning_off.possible(session, program)):
+        return None
     if client.lazy_edits:
         action.data = {"uri": uri, "stamp": snapshot.stamp, "what": offer.what.value, "key": _key(offer)}
         return action
@@ -122,6 +153,8 @@ async def _action(
 async def _edit(
     session: Session, program: Program, snapshot: Snapshot, analysis: Analysis, offer: Offer, uri: str
 ) -> lsp.WorkspaceEdit | None:
+    if offer.what is What.TURN_OFF:
+        return await turning_off.edit(session, program, offer.about[0].name)
     if offer.what is What.FIX_ALL:
         changes = await session.fixed(program, snapshot, snapshot.cell(uri))
     else:

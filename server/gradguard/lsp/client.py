@@ -34,6 +34,7 @@ class Client:
     registers_configuration: bool = False
     progress: bool = False
     shows_documents: bool = False
+    creates_files: bool = False
     shows_status: bool = False
     """It is this project's extension, whose status item tells of wrong settings."""
 
@@ -77,6 +78,8 @@ def client(params: lsp.InitializeParams) -> Client:
         registers_configuration=can("workspace.did_change_configuration.dynamic_registration"),
         progress=can("window.work_done_progress"),
         shows_documents=can("window.show_document.support"),
+        creates_files="create"
+        in (get_capability(announced, "workspace.workspace_edit.resource_operations", None) or ()),
         shows_status=isinstance(params.initialization_options, dict)
         and params.initialization_options.get("status") is True,
     )

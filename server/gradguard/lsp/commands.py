@@ -46,6 +46,11 @@ def register(server: LanguageServer, session: Session, publisher: Publisher, sca
             "pull": publisher.pull,
         }
 
+    @server.command(f"{PREFIX}ping")
+    async def ping(*_: Any) -> bool:
+        """For clients that want to know whether anybody answers."""
+        return True
+
     @server.command(f"{PREFIX}debugInformation")
     async def debug_information(*arguments: Any) -> str:
         return await debug_text(session, publisher.pull, _uri(arguments))

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from functools import partial
 
+from gradguard.disk.reading import Unreadable
 from gradguard.lsp.configuration import Configuration, Wrong
 from gradguard.lsp.disk_calls import RECOVERY, DiskCalls
 from gradguard.lsp.loading import InForce
@@ -90,6 +91,21 @@ class Lookout:
             self._ask(f"asked:{id(loaded)}", path, partial(_wake, loaded))
             await loaded
         return known
+
+    async def text(self, path: str) -> str:
+        """Text of a file that is UTF-8 by its nature. Raises Unreadable."""
+        read: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        def done(text: str) -> None:
+            if not read.done():
+                read.set_result(text)
+
+        def failed(error: BaseException) -> None:
+            if not read.done():
+                read.set_exception(error if isinstance(error, Unreadable) else Unreadable(str(error)))
+
+        self._worker.submit(f"text:{id(read)}", partial(self.disk.utf8, path), done, failed)
+        return await read
 
     def runs(self) -> None:
         """Have what runs left in the workspace folders read."""
