@@ -62,7 +62,11 @@ def rewritten(context: Context, write: WriteFact) -> list[FixPlan]:
         return flag
     node, statement = write.place.node, write.statement
     target = written(write)
-    if target is None or not isinstance(statement, _SIMPLE) or write.kind in ("numpy", "data", "step"):
+    if (
+        target is None
+        or not isinstance(statement, _SIMPLE)
+        or write.kind in ("numpy", "data", "step", "collective")
+    ):
         return []
     if not _directly(statement, node):
         return []

@@ -8,6 +8,7 @@ from gradguard.rules.model import WARNING, Context, Rule, quoted, role_name
 
 _HOW = {
     "numpy": "through NumPy memory",
+    "collective": "as a collective that no counter sees",
     "statistics": "as a running statistic",
     "step": "by a fused optimizer step",
 }

@@ -119,10 +119,15 @@ def whole_line(path: str, line: int) -> Span:
     return Span(line, indent + 1, line, max(len(raw.rstrip()), indent) + 1)
 
 
-def target_text(place: Place) -> str:
-    """What the statement at a place writes to, as written: `p.data` in `p.data.clamp_(0)`; empty if unclear."""
+def target_text(place: Place, *, argument: bool = False) -> str:
+    """What the statement at a place writes to, as written: `p.data` in `p.data.clamp_(0)`; empty if unclear.
+
+    argument: it calls a function that writes its first argument.
+    """
     source = file(place.path)
     expression = source.expression(place)
+    if isinstance(expression, ast.Call) and argument:
+        return quotable(source.text(expression.args[0])) if expression.args else ""
     if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Attribute):
         return quotable(source.text(expression.func.value))
     statement = source.statement(place.line)

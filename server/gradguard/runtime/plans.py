@@ -24,6 +24,11 @@ STATISTICS = {
     "cudnn_batch_norm": (3, 4, 5),
     "miopen_batch_norm": (3, 4, 5),
 }
+# Their schemas do not say that they write what comes first.
+COLLECTIVES = {
+    "allreduce_", "broadcast_", "reduce_", "scatter_", "alltoall_base_", "alltoall_", "allgather_", "_allgather_base_", "allreduce_coalesced_",
+    "reduce_scatter_", "_reduce_scatter_base_", "allgather_into_tensor_coalesced_", "reduce_scatter_tensor_coalesced_", "recv_",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,8 @@ def plan_for(func: Any) -> Plan:
                 names.append(argument.name)
             else:
                 writes.append(index)
+    if name in COLLECTIVES:
+        writes.append(0)
     reads = name in READS or (name == "repeat_interleave" and func._overloadname == "Tensor")
     return Plan(
         name,
@@ -116,7 +123,9 @@ def schema_target(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     for index in plan.writes:
         if index < len(args):
             value = args[index]
-            found.extend(value if isinstance(value, (list, tuple)) else [value])
+            for one in value if isinstance(value, (list, tuple)) else [value]:
+                # A gather gives a list for each of its tensors.
+                found.extend(one if isinstance(one, (list, tuple)) else [one])
     for name in plan.written_names:
         value = kwargs.get(name)
         if value is not None:

@@ -26,6 +26,7 @@ from gradguard.runtime.graph import (
     saved_value,
     storage_of,
 )
+from gradguard.runtime.plans import COLLECTIVES
 from gradguard.runtime.run_state import RunState
 
 MOST_ELEMENTS = 262_144
@@ -201,10 +202,11 @@ def _what(write: StorageWrite) -> str:
         return "The optimizer changes parameters that backward still needs, unseen by the version counter"
     if write.kind == "replaced":
         return "`.data = ...` gives a tensor other memory while backward still needs the old"
-    target = lines.target_text(write.site.inner) if write.site.inner is not None else ""
-    return (
-        f"`{target or write.op}` is written behind autograd's back while backward still needs the old values"
-    )
+    collective = write.op in COLLECTIVES
+    place = write.site.inner
+    target = lines.target_text(place, argument=collective) if place is not None else ""
+    how = "by a collective" if collective else "behind autograd's back"
+    return f"`{target or write.op}` is written {how} while backward still needs the old values"
 
 
 def _sample(view: Any, most: int) -> Any:

@@ -31,6 +31,7 @@ from gradguard.engine.domain.values import (
 from gradguard.engine.models import (
     autograd,
     builtins,
+    collectives,
     containers,
     creation,
     einsum,
@@ -54,7 +55,7 @@ from gradguard.engine.state.run import Run
 REGISTRY = Registry.of(
     part.MODELS
     for part in (
-        autograd, builtins, creation, einsum, hooks, module_members, module_methods, modules, operations, optim, packages, standard, torchlib,
+        autograd, builtins, collectives, creation, einsum, hooks, module_members, module_methods, modules, operations, optim, packages, standard, torchlib,
     )
 )  # fmt: skip
 """Every model, by what it stands for."""
