@@ -28,6 +28,10 @@ def render(context: Context, event: Event) -> Finding | None:
         event,
         f"{quoted(event.text)} {_WHY[event.why]}",
         severity=INFORMATION,
+        related=[
+            (event.caller, "called here, without `torch.no_grad()`"),
+            (event.loop, "in this loop"),
+        ],
     )
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gradguard.engine import Analysis
-from gradguard.engine.domain.events import Event
-from gradguard.findings import Finding, Limit, Span, internal_error, traceback_of
+from gradguard.engine.domain.events import Event, HostRead
+from gradguard.findings import Finding, Limit, Related, Span, internal_error, traceback_of
 from gradguard.rules import __path__ as _folder
 from gradguard.rules.model import Context, Rule, Told
 
@@ -62,7 +62,7 @@ def told(
                 continue
             if finding is not None:
                 made.append(Told(finding, event))
-    return _one_a_line(made)
+    return _checks_once(_one_a_line(made))
 
 
 def findings(analysis: Analysis) -> list[Finding]:
@@ -101,3 +101,22 @@ def _one_a_line(made: list[Told]) -> list[Told]:
             first = replace(first, finding=replace(first.finding, message=message))
         kept.append(first)
     return kept
+
+
+def _checks_once(made: list[Told]) -> list[Told]:
+    """Of the argument checks of distributions one note a file: they are switched off in one way, all together."""
+    checks: dict[tuple[str, str], list[Told]] = {}
+    for each in made:
+        if isinstance(each.event, HostRead) and each.event.checks:
+            checks.setdefault((each.finding.path, each.finding.code), []).append(each)
+    if not checks:
+        return made
+    told = [each for each in made if not (isinstance(each.event, HostRead) and each.event.checks)]
+    for same in checks.values():
+        first, *others = sorted(same, key=lambda each: (each.finding.severity.rank, each.finding.sort_key))
+        also = tuple(Related(one.finding.path, one.finding.span, ALSO_CHECKED) for one in others)
+        told.append(replace(first, finding=replace(first.finding, related=(*first.finding.related, *also))))
+    return told
+
+
+ALSO_CHECKED = "arguments are checked here, too: `validate_args=False` leaves it out"

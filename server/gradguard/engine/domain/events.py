@@ -228,6 +228,10 @@ class UnusedGraph(Event):
     """`bare`, `target`, `eval` (the network is in eval mode), or `unused`."""
     shared: bool = False
     """Code that is not followed may go through the graph."""
+    loop: Place | None = None
+    """The loop that evaluates."""
+    caller: Place | None = None
+    """Where the function that evaluates calls the one with the forward in it: there the guard is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,5 +282,7 @@ class HostRead(Event):
     """`guarded` where the value is used under guards only that the read is not under, or empty."""
     compiled: bool = False
     statement: ast.stmt | None = None
+    checks: bool = False
+    """A distribution checks its arguments."""
     settled: bool = False
     """A later pass of the loop has shown whether the read is guarded; a first pass knows the loop's counter."""

@@ -229,6 +229,7 @@ def call_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.
             module.training,
             fed,
             tuple(loop for loop in run.loops if loop.frame is None or loop.frame in run.frames),
+            _caller(run),
             spelling.source_text(node),
         )
         run.module_calls.append(noted)
@@ -237,6 +238,15 @@ def call_module(run: Run, frame: Frame, module: Instance, call: Call, node: ast.
         if any(hook.kind != "backward" for hook in module.hooks):
             _shown_to_hooks(run, first, call, node)
     return result
+
+
+def _caller(run: Run) -> Place | None:
+    """The call, in the function of the innermost loop, that led here through further functions."""
+    loop = run.loops[-1]
+    if loop.frame is None or loop.frame not in run.frames:
+        return None
+    above = run.frames[run.frames.index(loop.frame) + 1 :]
+    return above[0].site if above else None
 
 
 def _shown_to_hooks(run: Run, first: int, call: Call, node: ast.AST) -> None:

@@ -237,7 +237,7 @@ def unknown_method(run: Run, frame: Frame, receiver: Instance, name: str, call: 
     if path.startswith("torch.distributions"):
         given = tensors_in(call.get(0, "value"))
         if given and name in _VALIDATED and receiver.attributes.get("__validates__"):
-            reads.host_read(run, frame, node, name, given[0], implicit=True)
+            reads.host_read(run, frame, node, name, given[0], implicit=True, checks=True)
         return _sampled(run, receiver, name, call)
     escaped(run, call, node)
     return run.fresh()

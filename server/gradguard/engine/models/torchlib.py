@@ -237,7 +237,8 @@ def _distribution(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) 
     made.attributes["__validates__"] = validates
     tensors = tensors_in(made.attributes["__parameters__"])
     if validates and tensors:
-        reads.host_read(run, frame, node, path.rpartition(".")[2], tensors[0], implicit=True)
+        name = path.rpartition(".")[2]
+        reads.host_read(run, frame, node, name, tensors[0], implicit=True, checks=True)
     return made
 
 

@@ -518,10 +518,13 @@ def _unused(run: Run, lent: lending.Lent) -> None:
                 # It may differentiate what it was given, as `learner.adapt(loss)` does.
                 run.lasting.add(call.place.node)
                 continue
-            run.emit(UnusedGraph(call.place, all(n.certain for n in nodes), call.text, why, shared))
+            loop = around.place if around is not None else None
+            sure = all(n.certain for n in nodes)
+            run.emit(UnusedGraph(call.place, sure, call.text, why, shared, loop, call.caller))
         elif owned and call.fed is False and foreign(call.module):
             reported.add(call.place.node)
-            run.emit(UnusedGraph(call.place, True, call.text, "target"))
+            loop = around.place if around is not None else None
+            run.emit(UnusedGraph(call.place, True, call.text, "target", False, loop, call.caller))
 
 
 def _trains(loop: Loop) -> bool:

@@ -21,7 +21,15 @@ PER_STEP = frozenset({
 
 
 def host_read(
-    run: Run, frame: Frame, node: ast.AST, how: str, tensor: Tensor, *, implicit: bool, text: str = ""
+    run: Run,
+    frame: Frame,
+    node: ast.AST,
+    how: str,
+    tensor: Tensor,
+    *,
+    implicit: bool,
+    text: str = "",
+    checks: bool = False,
 ) -> Read | None:
     """Note that the host reads `tensor` here; whether it counts is known when the loop around it has ended.
 
@@ -45,6 +53,7 @@ def host_read(
         per=per,
         compiled=run.compiled > 0,
         statement=run.statement,
+        checks=checks,
     )
     read = Read(len(run.guards), event=event, loop=loop, node=tensor.node, order=run.tick())
     read.iteration = loop.iteration if loop is not None else 0

@@ -102,6 +102,8 @@ class ModuleCall:
     """Whether an input requires grad."""
     loops: tuple[Loop, ...]
     """The loops around it, except loops of suspended generators."""
+    caller: Place | None
+    """The call in the function of the innermost loop that led to it; None where it stands there itself."""
     text: str
 
 
