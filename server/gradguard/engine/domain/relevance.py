@@ -1,8 +1,8 @@
 """What code can do that the tape notices, told from its text alone.
 
 A condition is asked once for each of its two ways because they may show different mistakes. Most do not: one way
-logs, saves, seeds or prints, the other does nothing. `Relevance` says of a statement whether it is idle, that is,
-whether running it could show or change nothing, provided that the names it reads hold no tensors:
+logs, saves, seeds or prints, the other does nothing. `idle` says of a statement whether it is idle, that is, whether
+running it could show or change nothing, provided that the names it reads hold no tensors:
 
     if args.track:                 idle: it binds a name, and calls what is not read
         run = wandb.init(name=tag)
@@ -18,6 +18,8 @@ import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+
+from gradguard.source.blocks import kept
 
 PURE = frozenset({
     "abs", "all", "any", "bool", "dict", "enumerate", "float", "format", "getattr", "hasattr", "int", "isinstance", "issubclass", "len",
@@ -65,87 +67,57 @@ class _NotIdle(Exception):
     """The code may do something."""
 
 
-class Relevance:
-    """Answers for the statements of the files of one analysis, each worked out once."""
-
-    def __init__(self, path: str = "", tree: ast.Module | None = None) -> None:
-        self._path, self._tree = path, tree
-        self._idle: dict[ast.AST, Idle | None] = {}
-        self._optional: dict[ast.stmt, tuple[ast.expr, ...]] = {}
-        self._loads: dict[ast.AST, Counter[str]] = {}
-        self._first: dict[ast.AST, frozenset[str]] = {}
-        self._refuses: dict[ast.If, bool] = {}
-
-    def top(self, path: str) -> ast.Module | None:
-        """The top level that binds a name of this file's: known of the analysed file alone."""
-        return self._tree if path == self._path else None
-
-    def idle(self, node: ast.stmt | ast.expr) -> Idle | None:
-        """What keeps a piece of code idle; None where it may do something."""
-        if node not in self._idle:
-            found = Idle()
-            try:
-                if isinstance(node, ast.expr):
-                    _expression(node, found)
-                else:
-                    _statement(node, found, inside=False)
-                self._idle[node] = found
-            except (_NotIdle, RecursionError):
-                self._idle[node] = None
-        return self._idle[node]
-
-    def optional(self, statement: ast.stmt) -> tuple[ast.expr, ...]:
-        """Parts of a statement's own expressions that are evaluated only where a condition in it allows."""
-        known = self._optional.get(statement)
-        if known is None:
-            known = self._optional[statement] = tuple(_optional(statement))
-        return known
-
-    def reads_after(self, scope: ast.AST, body: list[ast.stmt], name: str) -> bool:
-        """Whether a function may read a name that these statements of it bind: outside of them, or in their next pass."""
-        if any(name in self._carried(statement) for statement in body):
-            return True
-        return self._count(scope)[name] > sum(self._count(statement)[name] for statement in body)
-
-    def refuses(self, node: ast.If) -> bool:
-        """Whether the body of an `if` does nothing but raise."""
-        known = self._refuses.get(node)
-        if known is None:
-            body = self.idle(node.body[-1]) if isinstance(node.body[-1], ast.Raise) else None
-            known = body is not None and all(self.idle(one) is not None for one in node.body)
-            self._refuses[node] = known
-        return known
-
-    def _count(self, node: ast.AST) -> Counter[str]:
-        known = self._loads.get(node)
-        if known is None:
-            body = node.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else [node]
-            known = self._loads[node] = Counter(
-                name for part in body for name, stores in _uses(part) if not stores
-            )
-        return known
-
-    def _carried(self, statement: ast.AST) -> frozenset[str]:
-        known = self._first.get(statement)
-        if known is None:
-            first: dict[str, bool] = {}
-            for name, stores in _uses(statement):
-                first.setdefault(name, stores)
-            known = frozenset(name for name, stores in first.items() if not stores)
-            self._first[statement] = known
-        return known
+def idle(node: ast.stmt | ast.expr) -> Idle | None:
+    """What keeps a piece of code idle; None where it may do something."""
+    return kept(node, "_gradguard_idle", _idle)
 
 
-def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    """The lists of statements of a compound statement that run where it stands."""
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        return
-    for name in ("body", "orelse", "finalbody"):
-        held = getattr(node, name, None)
-        if isinstance(held, list):
-            yield held
-    for handler in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
-        yield handler.body
+def _idle(node: ast.stmt | ast.expr) -> Idle | None:
+    found = Idle()
+    try:
+        if isinstance(node, ast.expr):
+            _expression(node, found)
+        else:
+            _statement(node, found, inside=False)
+    except (_NotIdle, RecursionError):
+        return None
+    return found
+
+
+def optional(statement: ast.stmt) -> tuple[ast.expr, ...]:
+    """Parts of a statement's own expressions that are evaluated only where a condition in it allows."""
+    return kept(statement, "_gradguard_optional", lambda node: tuple(_optional(node)))
+
+
+def reads_after(scope: ast.AST, body: list[ast.stmt], name: str) -> bool:
+    """Whether a function may read a name that these statements of it bind: outside of them, or in their next pass."""
+    if any(name in kept(statement, "_gradguard_carried", _carried) for statement in body):
+        return True
+    inside = sum(kept(statement, "_gradguard_loads", _loads)[name] for statement in body)
+    return kept(scope, "_gradguard_loads", _loads)[name] > inside
+
+
+def refuses(node: ast.If) -> bool:
+    """Whether the body of an `if` does nothing but raise."""
+    return kept(node, "_gradguard_refuses", _refuses)
+
+
+def _refuses(node: ast.If) -> bool:
+    return isinstance(node.body[-1], ast.Raise) and all(idle(one) is not None for one in node.body)
+
+
+def _loads(node: ast.AST) -> Counter[str]:
+    """How often a statement reads each name; of a function, how often its body does."""
+    body = node.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)) else [node]
+    return Counter(name for part in body for name, stores in _uses(part) if not stores)
+
+
+def _carried(statement: ast.stmt) -> frozenset[str]:
+    """Names that a statement reads before it binds them."""
+    first: dict[str, bool] = {}
+    for name, stores in _uses(statement):
+        first.setdefault(name, stores)
+    return frozenset(name for name, stores in first.items() if not stores)
 
 
 def _statement(node: ast.stmt, found: Idle, *, inside: bool) -> None:
@@ -268,33 +240,53 @@ def _optional(statement: ast.AST) -> Iterator[ast.expr]:
         waiting.extend(ast.iter_child_nodes(node))
 
 
-def _uses(node: ast.AST) -> Iterator[tuple[str, bool]]:
-    """Each use of a name in the order of evaluation, and whether it binds the name."""
+_Use = tuple[str, bool]
+"""A name, and whether it is bound there."""
+
+
+def _uses(node: ast.AST) -> tuple[_Use, ...]:
+    """Each use of a name in the order of evaluation."""
+    return kept(node, "_gradguard_uses", _used)
+
+
+def _used(node: ast.AST) -> tuple[_Use, ...]:
+    found: list[_Use] = []
+    _add_parts(node, found)
+    return tuple(found)
+
+
+def _add_uses(node: ast.AST, found: list[_Use]) -> None:
     if isinstance(node, ast.Name):
-        yield node.id, not isinstance(node.ctx, ast.Load)
-        return
+        found.append((node.id, not isinstance(node.ctx, ast.Load)))
+    elif isinstance(node, ast.stmt):
+        found += _uses(node)
+    else:
+        _add_parts(node, found)
+
+
+def _add_parts(node: ast.AST, found: list[_Use]) -> None:
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
         if not isinstance(node, ast.Lambda):
-            yield node.name, True
-        yield from ((name, False) for name in _read_by(node))
+            found.append((node.name, True))
+        found += [(name, False) for name in _read_by(node)]
         return
     if isinstance(node, ast.Assign):
-        parts: list[ast.AST] = [node.value, *node.targets]
+        parts: Iterable[ast.AST] = (node.value, *node.targets)
     elif isinstance(node, ast.AugAssign):
         if isinstance(node.target, ast.Name):
-            yield node.target.id, False
-        parts = [node.value, node.target]
+            found.append((node.target.id, False))
+        parts = (node.value, node.target)
     elif isinstance(node, (ast.For, ast.AsyncFor)):
-        parts = [node.iter, node.target, *node.body, *node.orelse]
+        parts = (node.iter, node.target, *node.body, *node.orelse)
     elif isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
-        parts = [*node.generators, node.elt]
+        parts = (*node.generators, node.elt)
     elif isinstance(node, (ast.Global, ast.Nonlocal)):
-        yield from ((name, False) for name in node.names)
+        found += [(name, False) for name in node.names]
         return
     else:
-        parts = list(ast.iter_child_nodes(node))
+        parts = ast.iter_child_nodes(node)
     for part in parts:
-        yield from _uses(part)
+        _add_uses(part, found)
 
 
 def _read_by(function: Scope) -> Iterator[str]:
@@ -302,7 +294,9 @@ def _read_by(function: Scope) -> Iterator[str]:
     arguments = function.args
     local = {one.arg for one in ast.walk(arguments) if isinstance(one, ast.arg)}
     body = function.body if isinstance(function.body, list) else [function.body]
-    uses = [use for part in body for use in _uses(part)]
+    uses: list[_Use] = []
+    for part in body:
+        _add_uses(part, uses)
     declared = {
         name
         for part in body
@@ -316,4 +310,6 @@ def _read_by(function: Scope) -> Iterator[str]:
     before = (*arguments.defaults, *arguments.kw_defaults, *getattr(function, "decorator_list", ()))
     for part in before:
         if part is not None:
-            yield from (name for name, _ in _uses(part))
+            found: list[_Use] = []
+            _add_uses(part, found)
+            yield from (name for name, _ in found)

@@ -293,7 +293,7 @@ def _explore(work: Work, body: Callable[[Run], None], node: ast.AST, allowed: Bu
             work.file.path,
             import_budget,
             watch=watch,
-            relevance=work.relevance,
+            tree=work.file.tree,
         )
         run.trace = notes
         survived = True
@@ -443,7 +443,7 @@ def _define(work: Work) -> Definitions:
             home=work.file.path,
             import_budget=[IMPORT_STEPS],
             watch=Watch(work.every_write),
-            relevance=work.relevance,
+            tree=work.file.tree,
         )
         try:
             frame = _run_definitions(run, work)

@@ -102,7 +102,7 @@ def _aside(work: Work, frame: Frame, budget: list[int], prefix: tuple[bool, ...]
         work.file.path,
         library.import_budget,
         watch=Watch(work.every_write),
-        relevance=work.relevance,
+        tree=work.file.tree,
     )
     run.library, run.namespaces = library, library.namespaces
     run.start_after(library)

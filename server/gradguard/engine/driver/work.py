@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gradguard.engine.domain.fault import Fault
-from gradguard.engine.domain.relevance import Relevance
 from gradguard.engine.domain.values import Frame, Globals, LazyV, Namespace
 from gradguard.engine.driver import covered
 from gradguard.engine.driver.objects import Objects
@@ -79,14 +78,10 @@ class Work:
     objects: dict[str, Objects] = field(default_factory=dict)
     """By class."""
     _numbered: int = 1
-    relevance: Relevance = field(init=False)
     ways: covered.Ways = field(default_factory=covered.Ways)
     faults: list[Fault] = field(default_factory=list)
     """Those that are of no one entry."""
     forgot: bool = False
-
-    def __post_init__(self) -> None:
-        self.relevance = Relevance(self.file.path, self.file.tree)
 
     def resolve(self, module: str, level: int, from_path: str) -> str | None:
         """See `Files.resolve`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
+from gradguard.engine.domain import relevance
 from gradguard.engine.domain.conditions import known_truth
 from gradguard.engine.domain.loops import Guard, Loop
 from gradguard.engine.domain.signals import Jump, Return, Signal, Steps
@@ -180,7 +181,7 @@ def _augassign(run: Run, frame: Frame, node: ast.AugAssign) -> None:
 def _if(run: Run, frame: Frame, node: ast.If) -> Steps:
     oracle, trail = run.oracle, run.trail
     start = oracle.clock
-    refuses = trail.relevance.refuses(node) and not trail.trying
+    refuses = relevance.refuses(node) and not trail.trying
     # The way that ends at once is nobody's first.
     oracle.leaning = not refuses
     try:

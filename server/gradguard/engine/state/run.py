@@ -13,7 +13,6 @@ from gradguard.engine.domain.facts import Notes
 from gradguard.engine.domain.fault import Fault
 from gradguard.engine.domain.loops import Branch, Guard, Loop
 from gradguard.engine.domain.modes import Modes
-from gradguard.engine.domain.relevance import Relevance
 from gradguard.engine.domain.sharing import Sharing
 from gradguard.engine.domain.signals import Steps
 from gradguard.engine.domain.tensors import Cut, Memory, Node, Place, Tensor, Version
@@ -163,7 +162,7 @@ class Run:
         import_budget: list[int] | None = None,
         *,
         watch: Watch | None = None,
-        relevance: Relevance | None = None,
+        tree: ast.Module | None = None,
     ) -> None:
         self.table = table
         self.oracle = oracle
@@ -226,7 +225,7 @@ class Run:
         self.unsure = False
         """A piece that a fault cost may have done anything: no event after it is certain."""
         self.statement: ast.stmt | None = None
-        self.trail = Trail(relevance if relevance is not None else Relevance())
+        self.trail = Trail(home, tree)
         self.trace: Notes | None = None
         """Notes each tensor whose name is read or bound; None if no editor asks."""
         self.submodule_inputs: list[tuple[Tensor, int, Place]] = []
@@ -282,13 +281,9 @@ class Run:
         self._worked = 0
         self._order = 0
         self._aside = MOST_ASIDE
-        self._numbers = self._loops = numbers_from
+        self.made = self._loops = numbers_from
+        """`made`: the number of the last value that was made."""
         self._shared = numbers_from > 0
-
-    @property
-    def made(self) -> int:
-        """The number of the last value that was made."""
-        return self._numbers
 
     def tick(self) -> int:
         """Next number of the program order."""
@@ -354,14 +349,14 @@ class Run:
 
     def fresh(self, kind: str = "any", *, data: bool = False, text: str = "") -> Sym:
         """An unknown value of its own."""
-        self._numbers += 1
-        return Sym(("#", self._numbers), kind, data=data, text=text)
+        self.made += 1
+        return Sym(("#", self.made), kind, data=data, text=text)
 
     def tensor(self, place: Place, *, memory: Memory | None = None, counter: Version | None = None) -> Tensor:
         """A new tensor object; inference mode marks it."""
-        self._numbers += 1
+        self.made += 1
         self.trail.touched += 1
-        made = Tensor(self._numbers, place, memory=memory, counter=counter)
+        made = Tensor(self.made, place, memory=memory, counter=counter)
         if self._shared or self.making:
             made.memory.shared = True
         made.inference = self.modes.inference

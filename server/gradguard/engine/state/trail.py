@@ -20,10 +20,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
+from gradguard.engine.domain import relevance
 from gradguard.engine.domain.modes import Modes
-from gradguard.engine.domain.relevance import CHANGING, PURE, TENSOR_ONLY, Idle, Relevance, Scope, blocks
+from gradguard.engine.domain.relevance import CHANGING, PURE, TENSOR_ONLY, Idle, Scope
 from gradguard.engine.domain.values import MISSING, External, Frame, FunctionV, Instance, Sym, Value
 from gradguard.engine.state.path import Oracle
+from gradguard.source.blocks import blocks
 
 
 class State(Protocol):
@@ -33,9 +35,8 @@ class State(Protocol):
     modes: Modes
     functions: list[FunctionV]
 
-    @property
-    def made(self) -> int:
-        """The number of the last value that was made."""
+    made: int
+    """The number of the last value that was made."""
 
 
 class Decided(enum.IntEnum):
@@ -91,19 +92,21 @@ class Trail:
 
     __slots__ = (
         "_decided",
+        "_home",
+        "_tree",
         "acted",
         "changed",
         "entry",
         "partial",
         "ran",
-        "relevance",
         "touched",
         "trying",
         "written",
     )
 
-    def __init__(self, relevance: Relevance) -> None:
-        self.relevance = relevance
+    def __init__(self, home: str = "", tree: ast.Module | None = None) -> None:
+        """`tree`: what binds the names at the top level of the file `home`."""
+        self._home, self._tree = home, tree
         self.touched = 0
         """Counts what the tape notices: tensors made, written, read or given away, events, modes, objects of torch."""
         self.acted = 0
@@ -139,16 +142,20 @@ class Trail:
 
     def mark(self, run: State) -> Mark:
         """A stretch begins."""
-        return Mark(
-            run.oracle.clock,
-            self.touched,
-            self.acted,
-            len(self.written),
-            run.made,
-            len(self.changed),
-            len(self.ran),
-            len(self.partial),
-            run.modes,
+        # Once for each statement: its own constructor takes twice the time.
+        return tuple.__new__(
+            Mark,
+            (
+                run.oracle.clock,
+                self.touched,
+                self.acted,
+                len(self.written),
+                run.made,
+                len(self.changed),
+                len(self.ran),
+                len(self.partial),
+                run.modes,
+            ),
         )
 
     def refused(self, run: State, frame: Frame, node: ast.If, start: int) -> None:
@@ -258,11 +265,13 @@ class Trail:
             return False
         function = frame.function
         if function is None:
-            scope: ast.AST | None = self.relevance.top(frame.namespace.path) if frame.parent is None else None
+            # The top level of another file is known in part.
+            whole = frame.parent is None and frame.namespace.path == self._home
+            scope: ast.AST | None = self._tree if whole else None
         else:
             # What a class or a comprehension binds is read by others.
             scope = function.node if frame.site is not None else None
-        return scope is not None and not self.relevance.reads_after(scope, body, name)
+        return scope is not None and not relevance.reads_after(scope, body, name)
 
     def _missed(
         self, run: State, frame: Frame, body: list[ast.stmt], ran: set[ast.stmt]
@@ -272,9 +281,11 @@ class Trail:
             if statement not in ran:
                 yield self._idle(run, frame, statement)
                 continue
-            for part in self.relevance.optional(statement):
+            for part in relevance.optional(statement):
                 yield self._idle(run, frame, part)
             loop = isinstance(statement, (ast.For, ast.AsyncFor, ast.While))
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                continue
             for block in blocks(statement):
                 for idle in self._missed(run, frame, block, ran):
                     if loop and idle is not None and (idle.breaks or idle.continues):
@@ -282,7 +293,7 @@ class Trail:
                     yield idle
 
     def _idle(self, run: State, frame: Frame, node: ast.stmt | ast.expr) -> Idle | None:
-        idle = self.relevance.idle(node)
+        idle = relevance.idle(node)
         if idle is None or (idle.raises and self.trying):
             return None
         if not all(self._harmless(run, frame, name) for name in idle.functions):
