@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TypeVar
 
+from gradguard.source.nodes import children
+
 Block = list[ast.stmt]
 T = TypeVar("T")
 R = TypeVar("R")
@@ -88,15 +90,14 @@ def above(tree: ast.Module, node: ast.AST) -> list[ast.AST]:
 
 
 def _parents(statement: ast.stmt) -> dict[ast.AST, ast.AST]:
-    """What each node in a statement is a part of; those that say nothing but `+` or `Load` stand in many places."""
+    """What each node in a statement is a part of."""
     found: dict[ast.AST, ast.AST] = {}
     waiting: list[ast.AST] = [statement]
     while waiting:
         node = waiting.pop()
-        for child in ast.iter_child_nodes(node):
-            if child._fields or isinstance(child, ast.stmt):
-                found[child] = node
-                waiting.append(child)
+        for child in children(node):
+            found[child] = node
+            waiting.append(child)
     return found
 
 

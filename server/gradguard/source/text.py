@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from gradguard.findings import Span
 from gradguard.source.lines import LineIndex
 from gradguard.source.mending import Mended, mended
+from gradguard.source.nodes import children
 from gradguard.source.piece import Chunk, ParseError, Piece
 from gradguard.source.pieces import Reading, read, settled, split
 from gradguard.source.places import Places
@@ -282,7 +283,7 @@ def _statement_lines(body: list[ast.stmt]) -> dict[int, tuple[int, int]]:
     extents: list[tuple[int, int]] = []
     stack: list[ast.AST] = [ast.Module(body, [])]
     while stack:
-        for child in ast.iter_child_nodes(stack.pop()):
+        for child in children(stack.pop()):
             if isinstance(child, ast.expr):
                 continue
             stack.append(child)

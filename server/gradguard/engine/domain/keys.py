@@ -115,9 +115,14 @@ def last(key: Structure) -> tuple[object, ...]:
 
 def of_setting(key: object) -> bool:
     """Whether a value was made of a setting, among others."""
-    if isinstance(key, Key):
+    if type(key) is Key:
         return key.setting
-    return isinstance(key, tuple) and (SETTING in key or any(map(of_setting, key)))
+    if type(key) is not tuple:
+        return False
+    for part in key:
+        if (type(part) is Key and part.setting) or (type(part) is tuple and of_setting(part)):
+            return True
+    return SETTING in key
 
 
 def negated(key: Hashable) -> Hashable | None:

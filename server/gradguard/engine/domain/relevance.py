@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from gradguard.source.blocks import kept
+from gradguard.source.nodes import children, walk
 
 PURE = frozenset({
     "abs", "all", "any", "bool", "dict", "enumerate", "float", "format", "getattr", "hasattr", "int", "isinstance", "issubclass", "len",
@@ -198,7 +199,7 @@ def _expression(node: ast.expr, found: Idle) -> None:
         for part in (*node.args, *(keyword.value for keyword in node.keywords)):
             _expression(part, found)
     elif isinstance(node, _SIMPLE):
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             if isinstance(child, ast.expr):
                 _expression(child, found)
     else:
@@ -223,7 +224,7 @@ def dotted(node: ast.expr) -> str:
 
 
 def _optional(statement: ast.AST) -> Iterator[ast.expr]:
-    waiting = [child for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.stmt)]
+    waiting = [child for child in children(statement) if not isinstance(child, ast.stmt)]
     while waiting:
         node = waiting.pop()
         if isinstance(node, (ast.ExceptHandler, ast.Lambda)) or type(node).__name__ == "match_case":
@@ -237,7 +238,7 @@ def _optional(statement: ast.AST) -> Iterator[ast.expr]:
                 yield node
         elif isinstance(node, ast.Compare) and len(node.ops) > 1:
             yield from node.comparators[1:]
-        waiting.extend(ast.iter_child_nodes(node))
+        waiting.extend(children(node))
 
 
 _Use = tuple[str, bool]
@@ -284,7 +285,7 @@ def _add_parts(node: ast.AST, found: list[_Use]) -> None:
         found += [(name, False) for name in node.names]
         return
     else:
-        parts = ast.iter_child_nodes(node)
+        parts = children(node)
     for part in parts:
         _add_uses(part, found)
 
@@ -292,7 +293,7 @@ def _add_parts(node: ast.AST, found: list[_Use]) -> None:
 def _read_by(function: Scope) -> Iterator[str]:
     """Names that a function reads of those around it: where it is made, and whenever it runs."""
     arguments = function.args
-    local = {one.arg for one in ast.walk(arguments) if isinstance(one, ast.arg)}
+    local = {one.arg for one in walk(arguments) if isinstance(one, ast.arg)}
     body = function.body if isinstance(function.body, list) else [function.body]
     uses: list[_Use] = []
     for part in body:
@@ -300,7 +301,7 @@ def _read_by(function: Scope) -> Iterator[str]:
     declared = {
         name
         for part in body
-        for one in ast.walk(part)
+        for one in walk(part)
         if isinstance(one, (ast.Global, ast.Nonlocal))
         for name in one.names
     }

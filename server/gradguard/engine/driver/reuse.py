@@ -29,6 +29,7 @@ from gradguard.engine.domain.values import (
     TorchName,
 )
 from gradguard.engine.domain.versions import VersionText, VersionV
+from gradguard.source.nodes import walk
 
 Surroundings = tuple[object, ...]
 
@@ -259,7 +260,7 @@ def _functions_in(statement: ast.stmt) -> frozenset[ast.AST]:
     if known is None:
         known = frozenset(
             node
-            for node in ast.walk(statement)
+            for node in walk(statement)
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
         )
         statement._gradguard_functions = known  # type: ignore[attr-defined]

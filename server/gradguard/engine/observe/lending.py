@@ -26,6 +26,7 @@ from gradguard.engine.domain.values import (
 )
 from gradguard.engine.observe import graphs
 from gradguard.engine.state.run import Run
+from gradguard.source.nodes import walk
 
 MAX_VISITS = 1000
 TELLING = frozenset({
@@ -121,7 +122,7 @@ def _differentiates(node: ast.AST) -> bool:
     known: bool | None = getattr(node, "_gradguard_differentiates", None)
     if known is None:
         known = any(
-            isinstance(part, ast.Attribute) and part.attr in ("backward", "grad") for part in ast.walk(node)
+            isinstance(part, ast.Attribute) and part.attr in ("backward", "grad") for part in walk(node)
         )
         node._gradguard_differentiates = known  # type: ignore[attr-defined]
     return known
@@ -131,7 +132,7 @@ def names_in(node: ast.AST) -> tuple[str, ...]:
     """Names that occur in a function, sorted: of the scope around it, it holds these only."""
     known: tuple[str, ...] | None = getattr(node, "_gradguard_names", None)
     if known is None:
-        known = tuple(sorted({part.id for part in ast.walk(node) if isinstance(part, ast.Name)}))
+        known = tuple(sorted({part.id for part in walk(node) if isinstance(part, ast.Name)}))
         node._gradguard_names = known  # type: ignore[attr-defined]
     return known
 
@@ -141,11 +142,11 @@ def free_names(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> fro
     known: frozenset[str] | None = getattr(node, "_gradguard_free", None)
     if known is None:
         body = node.body if isinstance(node.body, list) else [node.body]
-        parts = [part for statement in body for part in ast.walk(statement)]
+        parts = [part for statement in body for part in walk(statement)]
         declared = {name for p in parts if isinstance(p, (ast.Global, ast.Nonlocal)) for name in p.names}
         read = {p.id for p in parts if isinstance(p, ast.Name) and isinstance(p.ctx, ast.Load)}
         bound = {p.id for p in parts if isinstance(p, ast.Name) and isinstance(p.ctx, ast.Store)}
-        bound |= {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
+        bound |= {part.arg for part in walk(node.args) if isinstance(part, ast.arg)}
         known = frozenset((read - bound) | declared)
         node._gradguard_free = known  # type: ignore[union-attr]
     return known

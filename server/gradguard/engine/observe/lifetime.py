@@ -49,6 +49,7 @@ from gradguard.engine.domain.values import (
 from gradguard.engine.observe import counting, graphs, holders, lending, places_kept, reads, starved
 from gradguard.engine.state.notes import Kept
 from gradguard.engine.state.run import Run
+from gradguard.source.nodes import walk
 
 MAX_DEPTH = 8
 
@@ -114,7 +115,7 @@ def _within(node: ast.AST, test: ast.If) -> bool:
     """Whether a statement stands in the body of a test of the same file."""
     known: frozenset[ast.AST] | None = getattr(test, "_gradguard_body", None)
     if known is None:
-        known = frozenset(part for statement in test.body for part in ast.walk(statement))
+        known = frozenset(part for statement in test.body for part in walk(statement))
         test._gradguard_body = known  # type: ignore[attr-defined]
     return node in known
 
@@ -198,19 +199,17 @@ def _accumulates(run: Run, tensor: Tensor, place: Place, loop: Loop, ages: _Ages
             continue
         seen.add(node)
         run.work(graphs.VISIT)
-        # What a network makes of its own state is carried, not accumulated.
-        within = (node.place, *node.calls) if node.depth == loop.depth else (node.place,)
-        inside = any(each.path == place.path and first <= each.line <= (last or first) for each in within)
         for edge in node.edges:
             if edge.node is None:
                 continue
-            if 0 <= ages.of(edge.node) < age:
-                carried = edge.tensor
-                same = carried is tensor or _same_holder(carried, tensor)
-                if inside and same:
-                    return True
-            elif ages.of(edge.node) == age:
+            made = ages.of(edge.node)
+            if made == age:
                 stack.append(edge.node)
+            elif 0 <= made < age and (edge.tensor is tensor or _same_holder(edge.tensor, tensor)):
+                # What a network makes of its own state is carried, not accumulated.
+                within = (node.place, *node.calls) if node.depth == loop.depth else (node.place,)
+                if any(each.path == place.path and first <= each.line <= (last or first) for each in within):
+                    return True
     return False
 
 
@@ -391,8 +390,11 @@ def replaced(run: Run, frame: Frame, old: Value, new: Value) -> None:
     if not run.loops or (isinstance(new, Tensor) and new.node is not None):
         return
     run.weigh((old, new))
+    before = tensors_in(old)
+    if not before:
+        return
     stay = {tensor.number for tensor in tensors_in(new)}
-    gone = [t for t in tensors_in(old) if t.number not in stay]
+    gone = [t for t in before if t.number not in stay]
     if isinstance(old, (Tensor, Sym)):
         # What a container holds as well is let go when the container lets it go.
         gone = [t for t in gone if t.stored_at is None]
@@ -537,7 +539,7 @@ def _differentiates(loop: ast.AST) -> bool:
     if known is None:
         known = any(
             isinstance(node, ast.Attribute) and node.attr in ("backward", "manual_backward")
-            for node in ast.walk(loop)
+            for node in walk(loop)
         )
         loop._gradguard_trains = known  # type: ignore[attr-defined]
     return known

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from gradguard.engine.domain.loops import Loop
 from gradguard.engine.state.run import Run
+from gradguard.source.nodes import walk
 
 
 def emptied(loop: ast.AST) -> frozenset[str | None]:
@@ -18,7 +19,7 @@ def emptied(loop: ast.AST) -> frozenset[str | None]:
 
 
 def _taken_from(loop: ast.AST) -> Iterator[ast.expr]:
-    for node in ast.walk(loop):
+    for node in walk(loop):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _TAKERS:
             yield node.func.value
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript):

@@ -16,6 +16,7 @@ from gradguard.engine.domain.events import HookAgain
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import FunctionV, Hook, Instance
 from gradguard.engine.state.run import Run
+from gradguard.source.nodes import walk
 
 OFTEN = frozenset({"forward", "training_step"})
 """Methods of a module that run once a step."""
@@ -66,4 +67,4 @@ def _older(owner: Tensor | Instance, method: FunctionV) -> bool:
     made = owner.created if isinstance(owner, Tensor) else owner.made
     if isinstance(owner, Tensor) and not owner.parameter:
         return False
-    return made is None or not any(made.node is part for part in ast.walk(method.node))
+    return made is None or not any(made.node is part for part in walk(method.node))

@@ -34,13 +34,15 @@ from gradguard.engine.python.contexts import under
 from gradguard.engine.state import faults
 from gradguard.engine.state.path import PyRaise
 from gradguard.engine.state.run import MAX_DEPTH, Run
+from gradguard.source.nodes import children
 
 MAX_RECURSION = 3
 
 
 def call_value(run: Run, frame: Frame, callee: Value, call: Call, node: ast.AST) -> Value:
     """Call any abstract value."""
-    run.weigh(call.args)
+    if call.args:
+        run.weigh(call.args)
     if call.kwargs:
         run.weigh(call.kwargs.values())
     if isinstance(callee, BuiltinMethod):
@@ -261,7 +263,7 @@ def _yields(node: ast.AST) -> bool:
         return True
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
         return False
-    return any(_yields(child) for child in ast.iter_child_nodes(node))
+    return any(map(_yields, children(node)))
 
 
 def bind_arguments(run: Run, function: FunctionV, call: Call, inner: Frame) -> None:

@@ -11,6 +11,7 @@ from gradguard.engine.python.assignment import unpack_into
 from gradguard.engine.python.iteration import iterate
 from gradguard.engine.python.truth import truth
 from gradguard.engine.state.run import Run
+from gradguard.source.nodes import walk
 
 MAX_ITEMS = 16
 
@@ -52,7 +53,7 @@ def generator(run: Run, frame: Frame, node: ast.GeneratorExp) -> Value:
     if not _computes(node):
         made = gathered(run, frame, node)
         for clause in node.generators:
-            for part in ast.walk(clause.iter):
+            for part in walk(clause.iter):
                 name = part.id if isinstance(part, ast.Name) else ""
                 home = frame.find(name) if name else None
                 run.weigh((home.variables[name],) if home is not None else ())
@@ -75,7 +76,7 @@ def _computes(node: ast.GeneratorExp) -> bool:
     """Whether when the items are computed can matter, and no test says which of them there are."""
     if any(clause.ifs for clause in node.generators):
         return False
-    return any(isinstance(part, (ast.Call, ast.BinOp, ast.NamedExpr)) for part in ast.walk(node.elt))
+    return any(isinstance(part, (ast.Call, ast.BinOp, ast.NamedExpr)) for part in walk(node.elt))
 
 
 def _items(run: Run, inner: Frame, first: IteratorV, node: ast.GeneratorExp) -> Iterator[Value]:

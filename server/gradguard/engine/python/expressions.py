@@ -33,6 +33,7 @@ from gradguard.engine.python.truth import truth
 from gradguard.engine.state import bounds
 from gradguard.engine.state.path import BudgetExceeded
 from gradguard.engine.state.run import Run
+from gradguard.source.nodes import walk
 
 
 def evaluate(run: Run, frame: Frame, node: ast.expr) -> Value:
@@ -49,7 +50,8 @@ def evaluate(run: Run, frame: Frame, node: ast.expr) -> Value:
 
 def lookup(run: Run, frame: Frame, name: str) -> Value:
     """A name's value: locals, closures, globals, builtins."""
-    home = frame.find(name)
+    # Most names are the running function's own.
+    home = frame if name in frame.variables and name not in frame.outer_names else frame.find(name)
     if home is not None:
         value = home.variables[name]
         if type(value) in imports.STAND_INS:
@@ -181,7 +183,7 @@ def periodic(test: ast.expr) -> bool:
     """`step % 100 == 0` and its like: not taken on every pass."""
     known: bool | None = getattr(test, "_gradguard_periodic", None)
     if known is None:
-        known = any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(test))
+        known = any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in walk(test))
         test._gradguard_periodic = known  # type: ignore[attr-defined]
     return known
 

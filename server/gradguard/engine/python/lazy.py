@@ -33,6 +33,7 @@ from gradguard.engine.domain.values import (
     TorchName,
     Value,
 )
+from gradguard.source.nodes import children, walk
 
 UNCHANGING = (FunctionV, ClassV, External, TorchName, ModuleV, ImportV)
 
@@ -111,7 +112,7 @@ def _defined(statement: ast.stmt) -> tuple[str, ...]:
         statement.value, (ast.Constant, type(None))
     ):
         return ()
-    if any(_registers(part.func) for part in ast.walk(statement) if isinstance(part, ast.Call)):
+    if any(_registers(part.func) for part in walk(statement) if isinstance(part, ast.Call)):
         return ()
     found: list[str] = []
     pending = [*statement.targets] if isinstance(statement, ast.Assign) else [statement.target]
@@ -161,7 +162,7 @@ def bound(statement: ast.stmt) -> set[str]:
             found.add(node.name)
         elif isinstance(node, ast.MatchMapping) and node.rest:
             found.add(node.rest)
-        waiting += ast.iter_child_nodes(node)
+        waiting += children(node)
     return found
 
 
@@ -201,7 +202,7 @@ def _decorating(decorators: Iterable[ast.expr]) -> Iterator[str]:
 
 def _in_calls(nodes: Iterable[ast.AST]) -> Iterator[str]:
     for outer in nodes:
-        for node in ast.walk(outer):
+        for node in walk(outer):
             if isinstance(node, ast.Call):
                 if not isinstance(node.func, ast.Name):
                     yield from _names(node.func)
@@ -210,7 +211,7 @@ def _in_calls(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def _names(expression: ast.AST) -> Iterator[str]:
-    return (node.id for node in ast.walk(expression) if isinstance(node, ast.Name))
+    return (node.id for node in walk(expression) if isinstance(node, ast.Name))
 
 
 def waits(namespace: Namespace, index: int, statement: ast.stmt, waiting: Waiting) -> bool:

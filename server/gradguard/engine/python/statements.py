@@ -30,6 +30,7 @@ from gradguard.engine.state import faults
 from gradguard.engine.state.path import BudgetExceeded, PathEnd, PyRaise
 from gradguard.engine.state.run import Run
 from gradguard.engine.state.trail import Mark
+from gradguard.source.nodes import walk
 
 MAX_WHILE = 2
 MAX_EXACT = 16
@@ -46,7 +47,10 @@ def execute_block(run: Run, frame: Frame, body: list[ast.stmt]) -> Steps:
         handler = _HANDLERS.get(type(statement))
         if handler is None:
             continue
-        run.step()
+        # As `run.step`, which is not worth a call for each statement.
+        run.budget[0] -= 1
+        if run.budget[0] < 0:
+            raise BudgetExceeded
         run.statement = statement
         mark = trail.mark(run)
         trail.ran.append(statement)
@@ -133,7 +137,7 @@ def _recounts(target: ast.expr, made: ast.expr) -> bool:
     known: bool | None = getattr(target, "_gradguard_recounts", None)
     if known is None:
         known = isinstance(target, (ast.Name, ast.Attribute)) and ast.unparse(target) in {
-            ast.unparse(part) for part in ast.walk(made) if isinstance(part, type(target))
+            ast.unparse(part) for part in walk(made) if isinstance(part, type(target))
         }
         target._gradguard_recounts = known  # type: ignore[attr-defined]
     return known

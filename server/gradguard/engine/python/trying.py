@@ -10,6 +10,7 @@ from gradguard.engine.domain.tensors import Place
 from gradguard.engine.domain.values import Frame, Value
 from gradguard.engine.state.path import PyRaise
 from gradguard.engine.state.run import Run
+from gradguard.source.nodes import walk
 
 
 def try_(run: Run, frame: Frame, node: ast.Try) -> Steps:
@@ -58,7 +59,7 @@ def _catching(run: Run, frame: Frame, node: ast.Try) -> list[tuple[Place, Frame 
     for handler in node.handlers:
         kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
         names = {spelling.source_text(kind).rpartition(".")[2] if kind is not None else "" for kind in kinds}
-        if any(isinstance(part, ast.Raise) for statement in handler.body for part in ast.walk(statement)):
+        if any(isinstance(part, ast.Raise) for statement in handler.body for part in walk(statement)):
             continue
         if "RuntimeError" in names:
             return [(run.place(frame, handler), None)]
@@ -102,7 +103,7 @@ def _handler_for(node: ast.Try, error: PyRaise) -> ast.ExceptHandler | None:
             return handler
         names = {
             part.attr if isinstance(part, ast.Attribute) else getattr(part, "id", "")
-            for part in ast.walk(handler.type)
+            for part in walk(handler.type)
         }
         if error.name in names or names & {"Exception", "BaseException"}:
             return handler
@@ -118,7 +119,7 @@ def harmless(statement: ast.stmt) -> bool:
         return True
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return False
-    for part in ast.walk(statement.value):
+    for part in walk(statement.value):
         if isinstance(part, ast.Call):
             name = part.func.attr if isinstance(part.func, ast.Attribute) else getattr(part.func, "id", "")
             if name not in _HARMLESS_CALLS:
