@@ -111,7 +111,7 @@ $(RUN): requirements.txt pyproject.toml | $(PY)
 	$(PY) -m pip install -qq --no-deps --editable .
 	@touch $@
 
-$(DEV): requirements-dev.txt requirements-fleet.txt $(RUN)
+$(DEV): requirements-dev.txt requirements-fleet.txt requirements-mcp.txt $(RUN)
 	$(PY) -m pip install -qq --requirement requirements-dev.txt
 	@touch $@
 

@@ -18,6 +18,9 @@ INTERRUPTED = 130
 FLEET_NEEDS = ("ray", "pyarrow", "fsspec")
 """Modules that the extra `fleet` installs."""
 
+MCP_NEEDS = ("mcp",)
+"""Modules that the extra `mcp` installs."""
+
 TRACEBACK = "GRADGUARD_TRACEBACK"
 """Environment variable that shows where an internal error happened."""
 
@@ -58,7 +61,13 @@ def _dispatch(words: list[str]) -> int:
             "install it with: pip install 'gradguard[fleet]'"
         )
         return CANNOT
-    # These three have options of their own, which are not to be read here.
+    if words[:1] == ["mcp"] and any(importlib.util.find_spec(name) is None for name in MCP_NEEDS):
+        complain(
+            f"`gradguard mcp` needs the package mcp, which {sys.executable} has not; "
+            "install it with: pip install 'gradguard[mcp]'"
+        )
+        return CANNOT
+    # These four have options of their own, which are not to be read here.
     if words[:1] == ["run"]:
         from gradguard.runtime.run import main as run
 
@@ -71,6 +80,11 @@ def _dispatch(words: list[str]) -> int:
         from gradguard.fleet.command import main as fleet
 
         return fleet(words[1:])
+
+    if words[:1] == ["mcp"]:
+        from gradguard.assistants.server import main as assistants
+
+        return assistants(words[1:])
 
     from gradguard.cli.arguments import parser
 

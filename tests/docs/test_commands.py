@@ -68,6 +68,7 @@ NOT_RUN = {
     "python -m benchmarks.atlas": "it downloads released libraries, and scans for an hour",
     "python -m benchmarks.corpus": "it downloads released libraries",
     "python -m benchmarks.keystrokes --script NAME": "minutes; tests/bench types in a small script",
+    "pip install 'gradguard[mcp]'": "it needs a package index; requirements-mcp.txt has the same pins",
     "pip install 'gradguard[fleet]'": "it needs a package index; requirements-fleet.txt has the same pins",
     "pip install libcst": "it needs a package index; gradguard itself depends on libcst",
 }

@@ -32,7 +32,11 @@ def test_no_word_of_the_workshop() -> None:
 
 def test_pins_of_the_requirements_are_those_of_the_package() -> None:
     project = (ROOT / "pyproject.toml").read_text("utf-8")
-    for table, name in (("dependencies", "requirements.txt"), ("fleet", "requirements-fleet.txt")):
+    for table, name in (
+        ("dependencies", "requirements.txt"),
+        ("fleet", "requirements-fleet.txt"),
+        ("mcp", "requirements-mcp.txt"),
+    ):
         listed = (ROOT / name).read_text("utf-8")
         section = re.split(rf"^{table} = \[$", project, flags=re.MULTILINE)[1].split("\n]\n")[0]
         needed = re.findall(r'^  "([\w\[\]-]+==[^;"]+)', section, re.MULTILINE)

@@ -72,6 +72,7 @@ def parser() -> argparse.ArgumentParser:
         ("run", "run a script under the monitor"),
         ("server", "start the language server"),
         ("fleet", "check many packages and repositories, on Ray Data"),
+        ("mcp", "serve assistants that write code, over the Model Context Protocol"),
     ):
         commands.add_parser(name, help=text, add_help=False, prefix_chars="\0")
     return root

@@ -1,0 +1,1 @@
+"""Assistants that write code, served over the Model Context Protocol."""
