@@ -100,6 +100,19 @@ def is_named_tuple(cls: ClassV) -> bool:
     return any(getattr(base, "path", "").endswith("NamedTuple") for base in cls.bases)
 
 
+_HOLDS = {
+    "builtins.dict": "dict", "collections.OrderedDict": "dict", "collections.UserDict": "dict", "collections.defaultdict": "dict",
+    "typing.Dict": "dict", "builtins.list": "list", "collections.UserList": "list", "typing.List": "list", "collections.deque": "list",
+}  # fmt: skip
+
+
+def holds(cls: Value) -> str:
+    """`dict` or `list` where the objects of a class of the program are dictionaries or lists, else empty."""
+    return next(
+        (_HOLDS[one.path] for one in linear(cls) if isinstance(one, External) and one.path in _HOLDS), ""
+    )
+
+
 def all_fields(cls: ClassV) -> list[tuple[str, Value]]:
     """Dataclass fields, inherited ones first."""
     fields: dict[str, Value] = {}

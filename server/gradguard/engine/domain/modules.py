@@ -150,7 +150,7 @@ def set_member(module: Instance, name: str, value: Value) -> None:
     `setattr(layers, "1", other)` exchanges the second child, `layers.head = other` adds one.
     """
     children = module.attributes.get("__children__")
-    if children is None:
+    if children is None or not is_module(module):
         module.attributes[name] = value
         return
     old = module.attributes.get(name)
@@ -231,7 +231,7 @@ _BELONGS: dict[str, Callable[[Value], bool]] = {
 
 def registered(module: Instance, what: str) -> DictV:
     """`module._modules`, `module._parameters`, `module._buffers`."""
-    return DictV(_Members(module, _BELONGS[what]), open=unlisted(module))
+    return DictV(_Members(module, _BELONGS[what]), open=unlisted(module), kind=what.removeprefix("_"))
 
 
 def unlisted(module: Instance) -> bool:

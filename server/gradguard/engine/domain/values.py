@@ -399,6 +399,12 @@ def held_by(container: ListV | TupleV | DictV) -> Sequence[Value]:
     return container.items
 
 
+def contents(value: Value) -> Value:
+    """The dictionary or list that an object of a class such as `class Rows(list)` is; any other value itself."""
+    held = value.attributes.get("__children__") if isinstance(value, Instance) else None
+    return held if isinstance(held, (ListV, DictV)) else value
+
+
 def inside(value: Value) -> Iterator[Value]:
     """The value, or what it and the containers in it hold, in order. Each container is looked into once.
 

@@ -24,9 +24,9 @@ from gradguard.engine.domain.values import (
     Sym,
     TupleV,
     Value,
+    contents,
     tensors_in,
 )
-from gradguard.engine.models import others
 from gradguard.engine.models import tensor_methods as tensors
 from gradguard.engine.models.registry import Registry
 from gradguard.engine.observe import counting, graphs, holders, reads
@@ -116,13 +116,11 @@ def _zip(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return IteratorV(rows, exact, kind=kind, length=min(lengths, default=None), over=tuple(sources))
 
 
-@MODELS.external_function("builtins.map", "builtins.filter")
+@MODELS.external_function("builtins.map")
 def _map(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 
     sources = [iterate(run, frame, value, node) for value in call.args[1:]]
     function = call.args[0] if call.args else None
-    if call.name == "filter":
-        return IteratorV(sources[0].source if sources else iter(()), exact=False, over=tuple(sources))
 
     def results() -> Iterator[Value]:
         for row in zip(*[s.source for s in sources], strict=False):
@@ -215,10 +213,11 @@ def _dict(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 
     made = DictV(made=call.place, open=call.open_args)
     if call.args:
-        if isinstance(call.args[0], DictV):
-            run.work(len(call.args[0].items))
-            made.items.update(call.args[0].items)
-            made.open = call.args[0].open
+        given = contents(call.args[0])
+        if isinstance(given, DictV):
+            run.work(len(given.items))
+            made.items.update(given.items)
+            made.open = given.open
         else:
             source = iterate(run, frame, call.args[0], node)
             for item in drawn(run, source):
@@ -252,8 +251,9 @@ def _len(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         own = call_special(run, frame, value, "__len__", [], node)
         if own is not MISSING:
             return own
-        if "__children__" in value.attributes:
-            return run.models.method(run, frame, value, "__len__", call, node)
+        inner = contents(value)
+        if isinstance(inner, (ListV, DictV)):
+            return run.fresh("int") if inner.open else counting.length(inner)
     return Sym(Key("len", key_of(value)), "int")
 
 
@@ -441,16 +441,3 @@ def _opaque(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     for tensor in tensors_in(call.get(0, "obj")) if call.name in ("id", "hash") else ():
         tensor.memory.held = True  # another tensor has another one
     return Sym(Key("id", *map(key_of, call.args)), "int")
-
-
-@MODELS.external_function("builtins.vars")
-def _vars(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    owner = call.get(0, "object")
-    return attributes.own_names(owner) if isinstance(owner, Instance) else _by_name(run, frame, call, node)
-
-
-@MODELS.external_function("builtins.globals", "builtins.locals", "builtins.exec", "builtins.eval")
-def _by_name(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    run.marks.by_name = True
-    others.escaped(run, call, node)
-    return run.fresh()

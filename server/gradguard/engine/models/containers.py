@@ -49,6 +49,11 @@ def method(
     return handler(run, frame, receiver, call, node)
 
 
+def has(container: Value, name: str) -> bool:
+    """Whether a container has a method of that name."""
+    return name in (_DICT if isinstance(container, DictV) else _LIST)
+
+
 def _remember(run: Run, frame: Frame, value: Value, node: ast.AST, *, inside: bool = False) -> None:
     tensors = lifetime.bound_in(value)
     if not tensors:
@@ -199,15 +204,21 @@ def _get(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Val
 
 def _items(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Value:
     run.work(2 * len(owner.items))
-    return ListV([TupleV((key, value)) for key, value in owner.items.values()], open=owner.open)
+    pairs: list[Value] = [TupleV(pair) for pair in owner.items.values()]
+    return ListV(pairs, open=owner.open, kind=_walked(owner))
 
 
 def _keys(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Value:
-    return ListV([key for key, _ in owner.items.values()], open=owner.open)
+    return ListV([key for key, _ in owner.items.values()], open=owner.open, kind=_walked(owner))
 
 
 def _values(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Value:
-    return ListV([value for _, value in owner.items.values()], open=owner.open)
+    return ListV([value for _, value in owner.items.values()], open=owner.open, kind=_walked(owner))
+
+
+def _walked(owner: DictV) -> str:
+    """A loop over a module's parameters is none over steps."""
+    return "parameters" if owner.kind in ("parameters", "buffers") else "list"
 
 
 def _dict_pop(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Value:
@@ -258,7 +269,7 @@ def _setdefault(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST)
 
 def _dict_copy(run: Run, frame: Frame, owner: DictV, call: Call, node: ast.AST) -> Value:
     run.work(len(owner.items))
-    return DictV(dict(owner.items), open=owner.open, made=call.place, factory=owner.factory)
+    return DictV(dict(owner.items), open=owner.open, made=call.place, factory=owner.factory, kind=owner.kind)
 
 
 _QUICK = frozenset({"append", "appendleft", "insert", "pop", "extend", "update", "get", "setdefault"})

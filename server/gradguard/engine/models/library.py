@@ -27,15 +27,18 @@ from gradguard.engine.domain.values import (
     Sym,
     TupleV,
     Value,
+    contents,
 )
 from gradguard.engine.models import (
     autograd,
     builtins,
+    by_name,
     collectives,
     containers,
     creation,
     einsum,
     hooks,
+    iterators,
     module_members,
     module_methods,
     modules,
@@ -44,6 +47,7 @@ from gradguard.engine.models import (
     others,
     packages,
     standard,
+    stores,
     tensor_methods,
     torchlib,
 )
@@ -55,7 +59,7 @@ from gradguard.engine.state.run import Run
 REGISTRY = Registry.of(
     part.MODELS
     for part in (
-        autograd, builtins, collectives, creation, einsum, hooks, module_members, module_methods, modules, operations, optim, packages, standard, torchlib,
+        autograd, builtins, by_name, collectives, creation, einsum, hooks, iterators, module_members, module_methods, modules, operations, optim, packages, standard, stores, torchlib,
     )
 )  # fmt: skip
 """Every model, by what it stands for."""
@@ -104,6 +108,16 @@ def external(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Va
     handler = REGISTRY.external.get(path)
     if handler is not None:
         return handler(run, frame, call, node)
+    owner = call.args[0] if call.args else None
+    if classes.holds(External(path.rpartition(".")[0])) and isinstance(contents(owner), (ListV, DictV)):
+        # `dict.__getitem__(rows, key)`.
+        rest = Call(call.args[1:], call.kwargs, call.place, call.exprs[1:], call.kwexprs, call.name)
+        holder = (
+            owner
+            if isinstance(owner, Instance)
+            else Instance(External("builtins.object"), {"__children__": owner})
+        )
+        return stores.inherited(run, frame, holder, call.name, rest, node)
     return others.unknown_call(run, frame, path, call, node)
 
 
@@ -127,6 +141,10 @@ def method(run: Run, frame: Frame, receiver: Value, name: str, call: Call, node:
         )
         if handler is not None:
             return handler(run, frame, receiver, call, node)
+        if "__children__" in receiver.attributes:
+            made = stores.inherited(run, frame, receiver, name, call, node)
+            if made is not MISSING:
+                return made
 
     if isinstance(receiver, (ListV, TupleV, DictV)):
         return containers.method(run, frame, receiver, name, call, node)
@@ -145,6 +163,8 @@ def instance_attribute(run: Run, owner: Instance, name: str) -> Value:
     """Attribute that torch's base class gives an object, or MISSING."""
     kind = kind_of(owner)
     if f"{kind}.{name}" in REGISTRY.methods or (kind != "object" and f"object.{name}" in REGISTRY.methods):
+        return BuiltinMethod(owner, name)
+    if "__children__" in owner.attributes and containers.has(contents(owner), name):
         return BuiltinMethod(owner, name)
     if kind == "Module":
         return modules.attribute(run, owner, name)
@@ -198,6 +218,8 @@ def super_call(run: Run, frame: Frame, owner: SuperV, name: str, call: Call, nod
         handler = REGISTRY.methods.get(f"{kind_of(receiver)}.{name}")
         if handler is not None:
             return handler(run, frame, receiver, call, node)
+        if "__children__" in receiver.attributes and classes.holds(receiver.cls):
+            return stores.inherited(run, frame, receiver, name, call, node)
         if name == "__setattr__" and len(call.args) == 2 and isinstance(call.args[0], str):
             receiver.attributes[call.args[0]] = call.args[1]
             return None

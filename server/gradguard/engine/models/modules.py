@@ -26,7 +26,7 @@ from gradguard.engine.domain.values import (
     Value,
     tensors_in,
 )
-from gradguard.engine.models import hooks, optim, others
+from gradguard.engine.models import hooks, optim, others, stores
 from gradguard.engine.models.opaque import opaque
 from gradguard.engine.models.registry import Registry
 from gradguard.engine.python.calls import call_value
@@ -172,6 +172,9 @@ def init(run: Run, frame: Frame, made: Instance, call: Call, node: ast.AST) -> N
             if optim.is_optimizer(base.path) or base.path == "torch.optim.Optimizer":
                 optim.fill(run, frame, made, call, node)
                 return
+        elif classes.holds(base):
+            stores.fill(run, frame, made, call, node)
+            return
         elif isinstance(base, External):
             others.escaped(run, call, node)  # as `class Rows(list)` does
 

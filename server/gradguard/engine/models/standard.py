@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from gradguard.engine.autograd import layout, machine
 from gradguard.engine.dispatch.results import MADE
@@ -20,7 +21,6 @@ from gradguard.engine.domain.values import (
     Frame,
     FunctionV,
     Instance,
-    IteratorV,
     ListV,
     NativeV,
     PartialV,
@@ -30,12 +30,12 @@ from gradguard.engine.domain.values import (
     Value,
     tensors_in,
 )
-from gradguard.engine.models.builtins import held, indices, range_, take
+from gradguard.engine.models.builtins import held, range_, take
 from gradguard.engine.models.registry import Registry
 from gradguard.engine.observe import graphs, reads
 from gradguard.engine.python.calls import call_value, instantiate
 from gradguard.engine.python.contexts import ENTERED, enter, leave
-from gradguard.engine.python.iteration import UNKNOWN_ITEMS, iterate
+from gradguard.engine.python.iteration import iterate
 from gradguard.engine.state import bounds
 from gradguard.engine.state.path import PathEnd
 from gradguard.engine.state.run import Run
@@ -76,7 +76,6 @@ def _reduce(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     "functools.lru_cache",
     "functools.cache",
     "functools.total_ordering",
-    "builtins.property",
 )
 def _identity_decorator(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     if call.args and isinstance(call.args[0], FunctionV) and call.name.endswith("cache"):
@@ -86,6 +85,25 @@ def _identity_decorator(run: Run, frame: Frame, call: Call, node: ast.AST) -> Va
     most = call.get(0, "maxsize", MANY_KEPT)
     many = most is None or (type(most) is int and most >= MANY_KEPT)
     return NativeV(_kept if many and call.get(1, "typed", False) is False else _kept_for_a_while, "identity")
+
+
+@MODELS.external_function("builtins.property")
+def _property(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    """`x = property(get_x, set_x)`; the functions themselves stay what they are."""
+    getter = call.get(0, "fget")
+    if not isinstance(getter, FunctionV):
+        return run.fresh()
+    setter = call.get(1, "fset")
+    return replace(getter, kind="property", setter=setter if isinstance(setter, FunctionV) else None)
+
+
+@MODELS.external_function("builtins.object.__setattr__", "builtins.super.__setattr__")
+def _bound_directly(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+    """`object.__setattr__(self, name, value)` asks no `__setattr__` of the program."""
+    owner, name = call.get(0, "self"), call.get(1, "name")
+    if isinstance(owner, Instance) and isinstance(name, str):
+        owner.attributes[name] = call.get(2, "value")
+    return None
 
 
 MANY_KEPT = 128
@@ -162,38 +180,7 @@ def _copied(run: Run, value: Value, call: Call, done: dict[int, Value], deep: bo
     return value
 
 
-@MODELS.external_function("itertools.chain", "itertools.chain.from_iterable")
-def _chain(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    items: list[Value] = []
-    is_open = False
-    values: list[Value] = list(call.args)
-    if call.name.endswith("from_iterable") and values:
-        values = list(take(iterate(run, frame, values[0], node)))
-    kind = ""
-    for value in values:
-        source = iterate(run, frame, value, node)
-        kind = kind or source.kind
-        items.extend(take(source))
-        is_open = bounds.cut(run, items) or is_open or not source.exact
-    return ListV(items, open=is_open, kind="parameters" if kind == "parameters" else "list")
-
-
-@MODELS.external_function("itertools.count", "itertools.cycle", "itertools.repeat")
-def _endless(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    name = call.name
-    if name == "count":
-        return IteratorV(indices(run, call.get(0, "start", 0)), exact=False)
-    if name == "repeat":
-        items = [call.get(0, "object")]
-    else:
-        items = list(take(iterate(run, frame, call.get(0, "iterable"), node)))
-    for tensor in tensors_in(ListV(items)):
-        tensor.memory.held = True  # it comes again
-    turns = (items * UNKNOWN_ITEMS)[: max(UNKNOWN_ITEMS, len(items))]
-    return IteratorV(iter(turns), exact=False, data=name == "cycle")
-
-
-@MODELS.external_function("itertools.islice", "tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.trange", "tqdm", "rich.progress.track", "alive_progress.alive_it", "accelerate.skip_first_batches")  # fmt: skip
+@MODELS.external_function("tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.trange", "tqdm", "rich.progress.track", "alive_progress.alive_it", "accelerate.skip_first_batches")  # fmt: skip
 def _through(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """Progress bars give what they are given."""
     if call.name.endswith("trange"):

@@ -242,7 +242,7 @@ def _distribution(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) 
     return made
 
 
-@MODELS.torch_function("torch.compile", "torch.jit.script", "torch.jit.trace")
+@MODELS.torch_function("torch.compile", "torch.jit.script", "torch.jit.trace", "torch.fx.symbolic_trace")
 def _compile(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     target = call.get(0, "model")
     name = call.name

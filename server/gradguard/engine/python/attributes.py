@@ -136,6 +136,10 @@ def instance_get(run: Run, frame: Frame, owner: Instance, name: str, node: ast.A
         return value
     found = class_lookup(owner.cls, name)
     if found is not None:
+        if isinstance(found, Instance) and class_lookup(found.cls, "__get__") is not None:
+            getter = bind(found, class_lookup(found.cls, "__get__"))
+            asked = Call([owner, owner.cls], {}, run.place(frame, node), [None, None], {})
+            return run.python.call(run, frame, getter, asked, node)
         if isinstance(found, FunctionV) and found.kind in ("property", "cached_property"):
             value = run.python.call(
                 run, frame, found, Call([owner], {}, run.place(frame, node), [None], {}), node
@@ -153,9 +157,9 @@ def instance_get(run: Run, frame: Frame, owner: Instance, name: str, node: ast.A
         return value
     getter = class_lookup(owner.cls, "__getattr__")
     if getter is not None and not (name.startswith("__")):
-        return run.python.call(
-            run, frame, bind(owner, getter), Call([name], {}, run.place(frame, node), [None], {}), node
-        )
+        given: list[Value] = [name] if isinstance(getter, FunctionV) else [owner, name]
+        call = Call(given, {}, run.place(frame, node), [None for _ in given], {})
+        return run.python.call(run, frame, bind(owner, getter), call, node)
     made = run.fresh(text=name)
     owner.attributes[name] = made
     return made
@@ -228,6 +232,10 @@ def class_item(run: Run, owner: Value, index: Value) -> Value:
     if isinstance(owner, ClassV) and isinstance(index, str):
         # `Mode["train"]` is a member of an enumeration.
         return class_lookup(owner, index)
+    if isinstance(owner, (External, TorchName)) and owner.path.endswith(".__dict__"):
+        # `nn.__dict__["ReLU"]`.
+        home = owner.path.removesuffix(".__dict__")
+        return type(owner)(f"{home}.{index}") if isinstance(index, str) else run.fresh()
     if isinstance(owner, (External, TorchName, ClassV)):
         return owner
     return run.fresh()
@@ -239,16 +247,8 @@ def put(
     """`owner.name = value`."""
     if isinstance(owner, Sym) and owner.tensor is not None:
         owner = owner.tensor
-    if isinstance(owner, Instance):
-        found = class_lookup(owner.cls, name)
-        if (
-            isinstance(found, FunctionV)
-            and isinstance(found.setter, FunctionV)
-            and not _registers(owner, value)
-        ):
-            call = Call([owner, value], {}, run.place(frame, node), [None, None], {})
-            run.python.call(run, frame, found.setter, call, node)
-            return
+    if isinstance(owner, Instance) and _guarded(run, frame, owner, name, value, node):
+        return
     place = run.place(frame, run.statement or node)
     if isinstance(owner, Tensor):
         run.models.set_tensor_attribute(run, frame, owner, name, value, node, augmented=augmented)
@@ -292,6 +292,26 @@ def _registers(owner: Instance, value: Value) -> bool:
     """Whether `nn.Module.__setattr__` keeps a value by itself, and asks no property."""
     kept = value.parameter if isinstance(value, Tensor) else isinstance(value, Instance) and is_module(value)
     return kept and is_module(owner)
+
+
+def _guarded(run: Run, frame: Frame, owner: Instance, name: str, value: Value, node: ast.AST) -> bool:
+    """Whether code of the object's class binds its attributes: `__setattr__`, a property, a descriptor."""
+    own = class_lookup(owner.cls, "__setattr__")
+    given: list[Value] = [name, value]
+    if own is not None:
+        given = given if isinstance(own, FunctionV) else [owner, *given]
+        own = bind(owner, own)
+    else:
+        found = class_lookup(owner.cls, name)
+        if isinstance(found, FunctionV) and not _registers(owner, value):
+            own, given = found.setter, [owner, value]
+        elif isinstance(found, Instance) and class_lookup(found.cls, "__set__") is not None:
+            own, given = bind(found, class_lookup(found.cls, "__set__")), [owner, value]
+    if own is None:
+        return False
+    call = Call(given, {}, run.place(frame, node), [None for _ in given], {})
+    run.python.call(run, frame, own, call, node)
+    return True
 
 
 def delete(owner: Value, name: str) -> None:

@@ -19,6 +19,7 @@ from gradguard.engine.domain.values import (
     FunctionV,
     Instance,
     IteratorV,
+    ListV,
     Method,
     NativeV,
     PartialV,
@@ -320,6 +321,10 @@ def instantiate(
     made = made if made is not None else Instance(cls, made=run.place(frame, node))
     if classes.is_subclass(cls, "torch.autograd.Function"):
         return made
+    holds = classes.holds(cls)
+    if holds and "__children__" not in made.attributes:
+        place = run.place(frame, node)
+        made.attributes["__children__"] = DictV(made=place) if holds == "dict" else ListV(made=place)
     if classes.is_subclass(cls, "builtins.Exception") or cls.name.endswith(("Error", "Exception")):
         made.attributes["args"] = TupleV(tuple(call.args))
         return made

@@ -143,6 +143,7 @@ def class_(run: Run, frame: Frame, node: ast.ClassDef) -> Value:
                     made.attributes.get(statement.target.id, run.fresh(text=statement.target.id)),
                 )
             )
+    _tell_base(run, frame, made, node)
     for decorator in node.decorator_list:
         path = getattr(
             run.python.evaluate(run, frame, decorator.func if isinstance(decorator, ast.Call) else decorator),
@@ -153,3 +154,20 @@ def class_(run: Run, frame: Frame, node: ast.ClassDef) -> Value:
             made.dataclass = True
             made.frozen = path.endswith("frozen") or _frozen(decorator)
     return made
+
+
+def _tell_base(run: Run, frame: Frame, made: ClassV, node: ast.ClassDef) -> None:
+    """A base class of the program is told of each class that derives from it."""
+    told = next(
+        (
+            base.attributes["__init_subclass__"]
+            for base in classes.linear(made)[1:]
+            if isinstance(base, ClassV) and "__init_subclass__" in base.attributes
+        ),
+        None,
+    )
+    if not isinstance(told, FunctionV):
+        return
+    given = {word.arg: run.python.evaluate(run, frame, word.value) for word in node.keywords if word.arg}
+    call = Call([made], given, run.place(frame, node), [None], {})
+    run.python.call(run, frame, told, call, node)

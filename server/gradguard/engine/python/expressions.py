@@ -22,6 +22,7 @@ from gradguard.engine.domain.values import (
     Sym,
     TupleV,
     Value,
+    contents,
 )
 from gradguard.engine.observe import holders, reads
 from gradguard.engine.python import attributes, comprehensions, imports, literals, operators, subscripts
@@ -306,7 +307,7 @@ def _named_arguments(run: Run, frame: Frame, keywords: list[ast.keyword], call: 
         if keyword.arg is not None:
             call.kwargs[keyword.arg] = value
             call.kwexprs[keyword.arg] = keyword.value
-        elif isinstance(value, DictV):
+        elif isinstance(value := contents(value), DictV):
             run.work(len(value.items))
             for key, item in value.items.values():
                 if isinstance(key, str):

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from gradguard.engine.domain import classes
 from gradguard.engine.domain.classes import is_subclass, linear
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import (
     ArrayV,
     ClassV,
     DictV,
+    External,
     Instance,
     ListV,
     Sym,
     TorchName,
     TupleV,
     Value,
+    contents,
     inside,
 )
 
@@ -37,6 +40,8 @@ def instance_of(value: Value, cls: Value) -> bool | None:
     if isinstance(value, Instance):
         if path == "torch.nn.Module":
             return is_subclass(value.cls, path)
+        if isinstance(cls, (TorchName, External)) and classes.holds(value.cls):
+            return _builtin_instance(contents(value), path)
         if isinstance(cls, TorchName):
             return any(
                 getattr(one, "path", "").rpartition(".")[2] == path.rpartition(".")[2]

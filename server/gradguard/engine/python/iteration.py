@@ -58,7 +58,8 @@ def iterate(run: Run, frame: Frame, value: Value, node: ast.AST) -> IteratorV:
         )
     if isinstance(value, DictV):
         keys = iter([key for key, _ in value.items.values()] or _unseen(run, value))
-        return IteratorV(keys, exact=not value.open, over=(value,))
+        kind = "parameters" if value.kind in ("parameters", "buffers") else ""
+        return IteratorV(keys, exact=not value.open, kind=kind, over=(value,))
     if isinstance(value, str):
         return IteratorV(iter(value[:MAX_RANGE]), exact=len(value) <= MAX_RANGE)
     if isinstance(value, Tensor):

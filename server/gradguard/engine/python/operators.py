@@ -26,6 +26,7 @@ from gradguard.engine.domain.values import (
     TorchName,
     TupleV,
     Value,
+    contents,
     tensors_in,
 )
 from gradguard.engine.domain.versions import VersionV
@@ -385,8 +386,7 @@ def _contains(
 ) -> Value:
     known: bool | None = None
     own = call_special(run, frame, right, "__contains__", [left], node)
-    if own is MISSING and isinstance(right, Instance):
-        right = right.attributes.get("__children__", right)
+    right = contents(right)
     if own is not MISSING:
         known = known_truth(own)
     elif isinstance(left, Tensor):

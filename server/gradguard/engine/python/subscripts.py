@@ -9,7 +9,7 @@ from gradguard.engine.autograd import layout, machine
 from gradguard.engine.autograd.overlap import Operands
 from gradguard.engine.autograd.sizes import known
 from gradguard.engine.dispatch import graphless, torchcalls
-from gradguard.engine.domain import modules, spelling
+from gradguard.engine.domain import classes, modules, spelling
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.keys import Key, root
 from gradguard.engine.domain.modules import is_module
@@ -158,6 +158,8 @@ def _instance_get(run: Run, frame: Frame, owner: Instance, index: Value, node: a
     if own is not MISSING:
         return own
     children = owner.attributes.get("__children__")
+    if isinstance(children, (ListV, DictV)) and classes.holds(owner.cls):
+        return get(run, frame, children, index, node)
     if isinstance(children, ListV):
         if isinstance(index, SliceV):
             return Instance(
@@ -358,6 +360,9 @@ def put(run: Run, frame: Frame, owner: Value, index: Value, value: Value, node: 
         if call_special(run, frame, owner, "__setitem__", [index, value], node) is not MISSING:
             return
         children = owner.attributes.get("__children__")
+        if isinstance(children, (ListV, DictV)) and classes.holds(owner.cls):
+            put(run, frame, children, index, value, node)
+            return
         if (
             isinstance(children, ListV)
             and isinstance(index, int)
