@@ -11,6 +11,7 @@ import pytest
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import Frame, Value
+from gradguard.engine.driver import entry
 from gradguard.engine.models import library, tensor_methods
 from gradguard.engine.models.registry import Registry
 from gradguard.engine.state.run import Run
@@ -25,22 +26,28 @@ y = torch.jit.annotate(torch.Tensor, x.exp())
 y += 1
 y.sum().backward()
 """
-TRAINED = """{engine}
+TRAINED = """{base}
 import torch
+from torch import nn
 
-def trainer(w):
-    def step(engine, batch):
-        y = torch.sigmoid(batch * w)
+class Net(ComposerModel):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(3, 1)
+
+    def forward(self, batch):
+        return self.net(batch)
+
+    def loss(self, outputs, batch):
+        y = torch.sigmoid(self.net(batch))
         y += 1
-        y.sum().backward()
-    return Engine(step)
-
-trainer(torch.rand(3, requires_grad=True)).run([torch.rand(3)])
+        return y.sum()
 """
-IMPORTED = "from ignite.engine import Engine"
-STANDS_IN = """class Engine:
-    def __init__(self, process_function): self.step = process_function
-    def run(self, data): [self.step(self, batch) for batch in data]
+IMPORTED = "from composer.models import ComposerModel"
+STANDS_IN = "from torch.nn import Module as ComposerModel"
+RUNS = """
+net, batch = Net(), torch.rand(2, 3)
+net.loss(net(batch), batch).backward()
 """
 RETAINED = """import torch
 x = torch.rand(3, requires_grad=True)
@@ -68,22 +75,19 @@ def told(text: str) -> list[tuple[str, int]]:
     return [(each.code, each.span.line) for each in findings(text) if each.certainty is Certainty.CERTAIN]
 
 
-@pytest.mark.parametrize(
-    ("number", "text", "as_torch", "line"),
-    [
-        (3, ANNOTATED, ANNOTATED, 4),
-        (4, TRAINED.format(engine=IMPORTED), TRAINED.format(engine=STANDS_IN), 7),
-    ],
-    ids=["model", "framework"],
-)
-def test_a_model_lets_the_mistake_be_seen(
-    number: int, text: str, as_torch: str, line: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert judge(as_torch, timeout=180).outcome == "raises"
-    assert told(text) == []
-    whole = Registry.of((library.REGISTRY, example(number)["MODELS"]))
+def test_a_model_lets_the_mistake_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert judge(ANNOTATED, timeout=180).outcome == "raises"
+    assert told(ANNOTATED) == []
+    whole = Registry.of((library.REGISTRY, example(3)["MODELS"]))
     monkeypatch.setattr(library, "REGISTRY", whole)
-    assert told(text) == [("GG101", line)]
+    assert told(ANNOTATED) == [("GG101", 4)]
+
+
+def test_a_framework_lets_the_mistake_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert judge(TRAINED.format(base=STANDS_IN) + RUNS, timeout=180).outcome == "raises"
+    assert told(TRAINED.format(base=IMPORTED)) == []
+    monkeypatch.setattr(entry, "SCHEDULES", (*entry.SCHEDULES, example(4)["MODEL"]))
+    assert told(TRAINED.format(base=IMPORTED)) == [("GG101", 15)]
 
 
 def test_an_observer_emits_its_event(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,8 @@ from gradguard.engine.driver.snapshot import Snapshot
 from gradguard.engine.driver.wiring import PORTS
 from gradguard.engine.driver.work import SHARED_NUMBERS, Definitions, Work
 from gradguard.engine.models import autograd, torchlib
+from gradguard.engine.models.frameworks import SCHEDULES, schedule
+from gradguard.engine.models.frameworks.schedule import Phase, Schedule
 from gradguard.engine.observe import contexts, lifetime
 from gradguard.engine.python import symbolic
 from gradguard.engine.python.calls import call_function
@@ -499,6 +501,11 @@ def function_entry(work: Work, name: str, owner: str) -> Callable[[Run], None]:
             run.events.clear()
             call.args.append(receiver)
             call.exprs.append(None)
+        driven = _scheduled(holder, name)
+        if driven is not None and isinstance(receiver, Instance):
+            schedule.drive(run, frame, receiver, *driven, None, function.node)
+            _leave(run, None, receiver, place)
+            return
         symbolic.arguments(run, function, call)
         if isinstance(holder, ClassV) and classes.is_subclass(holder, "torch.autograd.Function"):
             if name == "backward":
@@ -516,6 +523,17 @@ def function_entry(work: Work, name: str, owner: str) -> Callable[[Run], None]:
         _check_functions(run, frame)
 
     return body
+
+
+def _scheduled(holder: Value, name: str) -> tuple[Schedule, Phase] | None:
+    """How a framework calls a method, where it does so once a step."""
+    if not isinstance(holder, ClassV):
+        return None
+    for one in SCHEDULES:
+        phase = one.phase(name)
+        if phase is not None and one.of(holder):
+            return one, phase
+    return None
 
 
 def _leave(run: Run, result: Value, receiver: Value, place: Place) -> None:

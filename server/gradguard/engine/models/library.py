@@ -51,7 +51,8 @@ from gradguard.engine.models import (
     tensor_methods,
     torchlib,
 )
-from gradguard.engine.models.registry import Registry
+from gradguard.engine.models.frameworks import ignite, lightning, transformers, wrappers
+from gradguard.engine.models.registry import Method, Registry
 from gradguard.engine.observe.lending import TELLING
 from gradguard.engine.python.calls import call_value
 from gradguard.engine.state.run import Run
@@ -60,6 +61,7 @@ REGISTRY = Registry.of(
     part.MODELS
     for part in (
         autograd, builtins, by_name, collectives, creation, einsum, hooks, iterators, module_members, module_methods, modules, operations, optim, packages, standard, stores, torchlib,
+        ignite, lightning, transformers, wrappers,
     )
 )  # fmt: skip
 """Every model, by what it stands for."""
@@ -70,9 +72,10 @@ LOOKS = (
     "torch.get_", "torch.finfo", "torch.iinfo", "torch.Size",
 )  # fmt: skip
 """What torch's functions are named that change nothing which the tape knows."""
-CHANGES = frozenset(
-    {"delattr", "eval", "exec", "exit", "_exit", "globals", "locals", "next", "quit", "setattr"}
-)
+CHANGES = frozenset({
+    "delattr", "eval", "exec", "exit", "_exit", "globals", "locals", "next", "quit", "setattr", "__setattr__", "__setitem__",
+    "__delitem__", "heappush", "heappop", "heappushpop", "heapreplace", "insort", "insort_left", "insort_right",
+})  # fmt: skip
 """Functions of the standard library that may change something."""
 TELLS = frozenset(
     {
@@ -121,6 +124,16 @@ def external(run: Run, frame: Frame, path: str, call: Call, node: ast.AST) -> Va
     return others.unknown_call(run, frame, path, call, node)
 
 
+def _of_framework(owner: Instance, name: str) -> Method | None:
+    """The model of a method that a class of the program inherits from a framework's."""
+    for base in classes.linear(owner.cls):
+        if isinstance(base, External):
+            handler = REGISTRY.methods.get(f"{base.path.rpartition('.')[2]}.{name}")
+            if handler is not None:
+                return handler
+    return None
+
+
 def external_attribute(run: Run, owner: External, name: str) -> Value:
     """`np.pi`, `os.path`, ..."""
     return External(f"{owner.path}.{name}")
@@ -139,6 +152,9 @@ def method(run: Run, frame: Frame, receiver: Value, name: str, call: Call, node:
         handler = REGISTRY.methods.get(f"{kind_of(receiver)}.{name}") or REGISTRY.methods.get(
             f"object.{name}"
         )
+        if handler is not None:
+            return handler(run, frame, receiver, call, node)
+        handler = _of_framework(receiver, name)
         if handler is not None:
             return handler(run, frame, receiver, call, node)
         if "__children__" in receiver.attributes:
@@ -163,6 +179,8 @@ def instance_attribute(run: Run, owner: Instance, name: str) -> Value:
     """Attribute that torch's base class gives an object, or MISSING."""
     kind = kind_of(owner)
     if f"{kind}.{name}" in REGISTRY.methods or (kind != "object" and f"object.{name}" in REGISTRY.methods):
+        return BuiltinMethod(owner, name)
+    if _of_framework(owner, name) is not None:
         return BuiltinMethod(owner, name)
     if "__children__" in owner.attributes and containers.has(contents(owner), name):
         return BuiltinMethod(owner, name)

@@ -180,10 +180,29 @@ _NUMBERS = frozenset({Kind.NUMBER, Kind.FLOAT, Kind.INT, Kind.INTS, Kind.BOOL})
 _NUMBER_KINDS = ("number", "int", "index", "bool")
 
 
+HANDING_BACK = frozenset({"prepare", "prepare_model", "setup", "setup_module", "setup_optimizers"})
+"""Methods by which an object that is not read, such as an `accelerator` that a function is given, hands back modules and
+optimizers as they were."""
+
+
+def holds_trained(call: Call) -> bool:
+    """Whether a module or an optimizer is among the arguments."""
+    return any(isinstance(one, Instance) and kind_of(one) in ("Module", "Optimizer") for one in call.args)
+
+
+def given_back(run: Run, call: Call) -> Value:
+    """The arguments themselves: one alone, several as a tuple."""
+    if call.open_args or not call.args:
+        return run.fresh()
+    return call.args[0] if len(call.args) == 1 else TupleV(tuple(call.args))
+
+
 def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: Call, node: ast.AST) -> Value:
     """A method of an unknown object."""
     if name in ("backward", "manual_backward") and call.args:
         return differentiate(run, call, node)
+    if name in HANDING_BACK and holds_trained(call):
+        return given_back(run, call)
     if name == "zero_grad":
         run.marks.cleared = True
     if name in TENSOR_ONLY and owner.kind in ("any", "tensor") and _as_of_tensors(run, owner, name, call):

@@ -316,6 +316,8 @@ def class_method(run: Run, frame: Frame, cls: ClassV, name: str, call: Call, nod
         return autograd.function_apply(run, frame, cls, call, node)
     if name in ("mro", "__subclasses__"):
         return ListV()
+    if name == "__new__" and call.args and isinstance(call.args[0], ClassV):
+        return Instance(call.args[0], made=call.place)
 
     handler = f"{name}"
     if call.args and isinstance(call.args[0], Instance):
