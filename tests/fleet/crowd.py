@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import os
 import random
+import resource
 import signal
 import sys
 import tempfile
@@ -58,6 +59,14 @@ def workers(driver: int) -> list[int]:
     return [process for process, name in names.items() if name.startswith("ray::") and ours(process)]
 
 
+def _cpu() -> float:
+    """Processor time of this process, and of all below it that have ended."""
+    return sum(
+        used.ru_utime + used.ru_stime
+        for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
+
+
 class Killer:
     """Kills a worker, whatever it does, each time that so many packages are done."""
 
@@ -94,6 +103,7 @@ def crowd(count: int, every: int, jobs: int = 2, seed: int = 0) -> dict[str, flo
         asked = sources([str(path) for path in sorted((top / "wheels").iterdir())])
         work = Work(version(), Options(), Limits(), Store(str(top / "store")))
         killer = Killer(every, seed)
+        cpu = _cpu()
         with cluster.running(None, jobs) as ray:
             began = time.monotonic()
             came = scan.run(asked, work, ray, killer)
@@ -108,6 +118,7 @@ def crowd(count: int, every: int, jobs: int = 2, seed: int = 0) -> dict[str, flo
         return {
             "packages": count,
             "seconds": round(seconds, 1),
+            "cpu": round(_cpu() - cpu, 1),
             "killed": killer.killed,
             "drafts": len(drafts),
             "jobs": jobs,

@@ -30,6 +30,9 @@ SOURCES_PER_TASK = 50
 """Small ones are opened together, as a task costs Ray some milliseconds."""
 BLOCK_BYTES = 250_000
 """Of packed packages that go into one task of checking, about 25,000 lines; one that is larger has its own."""
+BLOCK_CPUS = 100
+"""With each so many processors tasks are larger, as the driver can hand out only some dozens a second."""
+MOST_BLOCK_BYTES = 2_000_000
 ROWS_PER_FILE = 2_000
 """Packages whose rows go into one file of a table."""
 
@@ -119,15 +122,16 @@ def running(address: str | None, cpus: int | None) -> Iterator[Cluster]:
             where = f"--address {address}" if address else "Ray on this machine"
             raise Refused(f"{where}: Ray cannot be started or reached: {said}") from None
         try:
-            _set_up()
-            yield Cluster(max(1, int(ray.cluster_resources().get("CPU", 1))))
+            there = max(1, int(ray.cluster_resources().get("CPU", 1)))
+            _set_up(min(BLOCK_BYTES * (1 + there // BLOCK_CPUS), MOST_BLOCK_BYTES))
+            yield Cluster(there)
         finally:
             ray.shutdown()
     finally:
         os.chdir(here)
 
 
-def _set_up() -> None:
+def _set_up(block: int) -> None:
     import ray.data
 
     for name in ("ray", "ray.data"):
@@ -140,5 +144,5 @@ def _set_up() -> None:
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.max_errored_blocks = -1
-    context.target_max_block_size = BLOCK_BYTES
+    context.target_max_block_size = block
     context.execution_options.preserve_order = False
