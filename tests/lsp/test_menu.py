@@ -134,3 +134,18 @@ async def test_a_rule_is_turned_off_and_a_reason_selected(tmp_path: Path) -> Non
         assert started.texts[uri].split("\n")[line][start:end] == "reason"
     finally:
         await editors.stop(started)
+
+
+async def test_a_hover_says_the_sentence_once_where_the_editor_shows_it_above() -> None:
+    said = []
+    for options in ({}, {"status": True}):
+        started = await editors.start(TOY, initialization_options=options)
+        try:
+            uri = await started.open("import torch\nboom(x)\n")
+            (found,) = await started.diagnostics(uri)
+            text = await started.hover(uri, "boom") or ""
+            assert "**GG101**" in text
+            said.append(found.message in text)
+        finally:
+            await editors.stop(started)
+    assert said == [True, False]

@@ -39,13 +39,19 @@ def hover(
     column: int,
     wording: Wording,
     facts: Facts | None = None,
+    *,
+    above: bool = False,
 ) -> Hover | None:
-    """What is said at a position; None where there is nothing to say. `facts` are worth having for variables."""
+    """What is said at a position; None where there is nothing to say. `facts` are worth having for variables.
+
+    above: the editor itself shows the messages of what is `shown` above the hover, so that they are not said again.
+    """
+    shown = tuple(shown)
     path = analysis.source.path
     here = [
         each for each in (*shown, *analysis.possible) if each.path == path and covers(each.span, line, column)
     ]
-    parts = [_finding(each, wording) for each in here[:3]]
+    parts = [_finding(each, wording, said=above and each in shown) for each in here[:3]]
     span = here[0].span if here else None
     comment = None if here else _ignore(analysis, line, column, wording)
     if comment is not None:
@@ -82,10 +88,10 @@ def explain(code_or_name: str, wording: Wording) -> tuple[str, str] | None:
     return (f"{rule.code} {rule.name}", text) if rule and text else None
 
 
-def _finding(finding: Finding, wording: Wording) -> str:
+def _finding(finding: Finding, wording: Wording, *, said: bool) -> str:
     certainty = wording.text(f"certainty-{finding.certainty.value}")
     head = f"**{finding.code}** [{finding.name}]({link(finding.name)}) · {certainty}"
-    lines = [head, "", inline(wording.message(finding.message))]
+    lines = [head] if said else [head, "", inline(wording.message(finding.message))]
     why = why_it_matters(finding.name, wording.language)
     if why:
         lines += ["", f"*{wording.text('why')}* {why}"]

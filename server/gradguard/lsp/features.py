@@ -36,7 +36,9 @@ def register(server: LanguageServer, session: Session, publisher: Publisher) -> 
         if place is None:
             return None
         shown = session.findings(program)
-        found = hover.hover(analysis, shown, *place, session.wording, facts(analysis))
+        found = hover.hover(
+            analysis, shown, *place, session.wording, facts(analysis), above=session.client.shows_status
+        )
         if found is None:
             return None
         kind = lsp.MarkupKind.Markdown if session.client.markdown else lsp.MarkupKind.PlainText
