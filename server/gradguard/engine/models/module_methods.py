@@ -78,6 +78,13 @@ def _same(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -
     return module
 
 
+def _compile(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
+    """`network.compile()` compiles what the network does when it is called, and gives nothing back."""
+    module.compiled = True
+    run.marks.functions_changed = True
+    return None
+
+
 def _moved(run: Run, frame: Frame, module: Instance, call: Call, node: ast.AST) -> Value:
     """`.to(device)`: parameters stay the same objects."""
     target = call.args[0] if call.args else call.kwargs.get("device")
@@ -170,7 +177,7 @@ _MODEL = {
     "bfloat16": _moved, "type": _moved, "zero_grad": _zero_grad, "requires_grad_": _requires_grad_, "share_memory": _same,
     "apply": _apply, "state_dict": _state_dict, "load_state_dict": _load_state_dict,
     "extra_repr": _shown, "__repr__": _shown, "__str__": _shown, "save_hyperparameters": _quiet, "log": _quiet, "log_dict": _quiet,
-    "print": _quiet, "compile": _same, "forward": _forward, "__call__": _forward,
+    "print": _quiet, "compile": _compile, "forward": _forward, "__call__": _forward,
 }  # fmt: skip
 _WALKING = frozenset({
     "parameters", "named_parameters", "buffers", "named_buffers", "train", "eval", "to", "cuda", "cpu",
