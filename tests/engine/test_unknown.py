@@ -495,3 +495,14 @@ def test_a_sum_that_is_differentiated_elsewhere_does_not_grow_for_nothing() -> N
                 total = 0
     """
     assert codes(text) == []
+
+
+def test_what_an_op_with_out_would_have_made_is_no_loss_without_a_graph() -> None:
+    text = """
+    import torch
+
+    w, buffer = torch.rand(3, requires_grad=True), torch.empty(3)
+    torch.exp(w, out=buffer)
+    buffer.sum().backward()
+    """
+    assert codes(text) == []

@@ -158,7 +158,11 @@ def check_saved(
         writes = [w for w in tensor.counter.writes if w.after > saved.version]
     if saved.read and len(tensor.memory.writes) > saved.memory_mark:
         run.work(len(tensor.memory.writes) - saved.memory_mark)
-        known = [w for w in tensor.memory.writes[saved.memory_mark :] if not _seen(w, saved) and not w.idle]
+        known = [
+            w
+            for w in tensor.memory.writes[saved.memory_mark :]
+            if not (_seen(w, saved) or w.idle or _kept_old(w, saved))
+        ]
     if not writes and not known:
         return True
     fact = SavedFact(
@@ -192,6 +196,11 @@ def check_saved(
             [(kept_by, one) for one in at[:MAX_INSTANCES]],
         )
     return False
+
+
+def _kept_old(w: Write, saved: Saved) -> bool:
+    """Whether a node still has what `p.data = new` has exchanged: `linear` kept a view, since it computes with `weight.t()`."""
+    return w.op == ".data =" and saved.node.op in ("linear", "Linear")
 
 
 def _seen(w: Write, saved: Saved) -> bool:

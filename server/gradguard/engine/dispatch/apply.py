@@ -131,6 +131,9 @@ def apply(
         if name.strip("_") in INPLACE_VIEWS:
             layout.view(name, tensor, values, tensor)
         how = "out" if w.role == "out" else kind if w.counted else "statistics"
+        if how == "out" and needs is True:
+            # Torch refuses `out=` where something is to be differentiated: what follows does not run.
+            tensor.cuts = graphs.UNKNOWN_ONLY
         machine.write(
             run,
             tensor,
