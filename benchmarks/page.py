@@ -229,8 +229,8 @@ def _atlas(figures: dict[str, Any], folder: Path) -> str:
     rows = [(f"{row['package']} {row['revision']}", row) for row in packages]
     every = [true for known in verdicts.values() for true in known]
     return (
-        "## The atlas\n\nReleased packages that hold training code, scanned in one go by `gradguard fleet`; which, stands in "
-        "`corpus.py` and `atlas.txt`. The seconds are what checking took on a machine that did other things besides. "
+        "## The atlas\n\nReleased packages that hold training code, scanned in one go by `gradguard fleet`: those of "
+        "`corpus.py` and `atlas.txt` that the last scan came to. The seconds are what checking took on a machine that did other things besides. "
         "`atlas.parquet` counts all findings by package, rule, severity, certainty and fix; what was read of the errors and "
         "warnings stands in `read.toml`.\n\n"
         + _table(
