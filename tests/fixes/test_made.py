@@ -97,14 +97,21 @@ LINES = {
     "value = loss.item(); print(value)": set(),
     "if step: print(loss.item())": set(),
     "log.info(f'{loss}')": {"log-lazily"},
-    "log.info(f'{loss}', extra={})": set(),
-    "log.info(f'{loss:>8}')": set(),
-    "log.info(f'{loss!r}')": set(),
-    "log.info(f'{loss=}')": set(),
-    "log.info(f'{loss}' f\"{step}\")": set(),
-    "log.info(f'{loss}' 'and more')": set(),
-    "log.info('now ' + f'{loss}')": set(),
-    "print(f'{loss}')": set(),
+    "log.info(f'{loss}', extra={})": {"guard-read"},
+    "log.info(f'{loss:>8}')": {"guard-read"},
+    "log.info(f'{loss!r}')": {"guard-read"},
+    "log.info(f'{loss=}')": {"guard-read"},
+    "log.info(f'{loss}' f\"{step}\")": {"guard-read"},
+    "log.info(f'{loss}' 'and more')": {"guard-read"},
+    "log.info('now ' + f'{loss}')": {"guard-read"},
+    "print(f'{loss}')": {"guard-read"},
+    "kept.append(float(loss))": {"guard-read"},
+    "kept[-1:] = [float(loss)]": set(),
+    "if step: print(f'{loss}')": set(),
+    "print(f'{loss}'); opt.step()": set(),
+    "opt.step(lambda: f'{loss}')": set(),
+    "print(n := loss.item())": set(),
+    "print(f'{(n := loss)}')": set(),
 }
 
 
@@ -115,6 +122,19 @@ def test_what_a_read_is_offered(line: str) -> None:
     plans = [plan for _, plan in offered(text)]
     assert {plan.kind for plan in plans} == LINES[line]
     assert unmade(text) == []
+    source = Source("program.py", text)
+    made = {applied(source, edits(plan, source) or ()) for plan in plans if plan.kind == "guard-read"}
+    guarded = HEAD.format(line=f"if step % 100 == 0:\n            {line}")
+    assert made == ({guarded} if "guard-read" in LINES[line] else set())
+
+
+def test_a_read_that_a_generator_gives_is_not_made_seldom() -> None:
+    """Who takes the values would get fewer of them."""
+    for given, kinds in (("yield loss.item()", set()), ("print(loss.item())", {"guard-read"})):
+        body = HEAD.format(line=given).partition("for epoch")
+        inside = "".join(f"    {line}\n" for line in (body[1] + body[2]).splitlines())
+        text = f"{body[0]}def losses():\n{inside}    yield 0\nfor value in losses():\n    print(value)\n"
+        assert {plan.kind for _, plan in offered(text)} == kinds
 
 
 KEPT = {

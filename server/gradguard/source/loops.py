@@ -12,6 +12,8 @@ Loop = ast.For | ast.While
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _TRAINS = frozenset({"step", "backward", "zero_grad"})
 """Methods that a training loop does not do without on most of its passes."""
+_GIVES = (ast.NamedExpr, ast.Yield, ast.YieldFrom)
+"""What hands a value on from within an expression: `print(n := loss.item())`, `yield loss.item()`."""
 _MAKERS = ("zeros", "empty", "ones", "full", "zeros_like", "empty_like")
 
 
@@ -151,6 +153,8 @@ def _skipped(body: Block, index: int) -> Block:
 
 def _reports(statement: ast.stmt) -> bool:
     """Whether a statement may be left out without another course of training, as far as its names say."""
+    if any(isinstance(part, _GIVES) for part in ast.walk(statement)):
+        return False
     calls = [part.func for part in ast.walk(statement) if isinstance(part, ast.Call)]
     methods = [func.attr for func in calls if isinstance(func, ast.Attribute)]
     return not any(name in _TRAINS or (name.endswith("_") and not name.startswith("_")) for name in methods)
