@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from mcp import StdioServerParameters
 
 from gradguard import __version__
 from gradguard.check import pyproject
@@ -23,6 +24,15 @@ else:
     import tomli as tomllib
 
 SERVER = ["gradguard", "server"]
+ASSISTANTS = ["gradguard", "mcp"]
+KEYS = {
+    ".mcp.json": "mcpServers",
+    ".cursor/mcp.json": "mcpServers",
+    "mcp_config.json": "mcpServers",
+    ".vscode/mcp.json": "servers",
+    "~/.codex/config.toml": "mcp_servers",
+}
+"""The key under which each assistant reads its servers, by the file that it reads."""
 MANIFEST = json.loads((ROOT / "package.json").read_text("utf-8"))
 NVIM = ROOT / ".venvs" / "nvim" / "bin" / "nvim"
 README = (ROOT / "README.md").read_text("utf-8")
@@ -52,6 +62,10 @@ def test_toml(text: str) -> None:
         assert [server["command"], *server["args"]] == SERVER
         assert "gradguard" in table["language"][0]["language-servers"]
         return
+    if "mcp_servers" in table:
+        assert set(table) == {"mcp_servers"}
+        _serves_assistants(table["mcp_servers"])
+        return
     read = pyproject.parse_text(text, "pyproject.toml")
     assert read is not None
     assert read.problems == ()
@@ -67,6 +81,8 @@ def test_json(text: str) -> None:
                 assert value["gradguard"]["command"] == SERVER
             case "LanguageServerManager":
                 assert value["language_servers"]["gradguard"]["argv"] == SERVER
+            case "mcpServers" | "servers":
+                _serves_assistants(value)
             case "editor.codeActionsOnSave":
                 assert set(value) == {"source.fixAll.gradguard"}
             case _:
@@ -76,6 +92,23 @@ def test_json(text: str) -> None:
                     == {"object": "dict", "boolean": "bool", "string": "str"}[described["type"]]
                 )
                 assert value in described.get("enum", [value])
+
+
+def _serves_assistants(servers: dict[str, Any]) -> None:
+    """The entry starts the server that tests/assistants starts, and the official client can read it."""
+    assert set(servers) == {"gradguard"}
+    entry = dict(servers["gradguard"])
+    assert entry.pop("type", "stdio") == "stdio"
+    assert set(entry) == {"command", "args"}
+    read = StdioServerParameters.model_validate(entry)
+    assert [read.command, *read.args] == ASSISTANTS
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_each_assistant_has_the_key_that_it_reads(language: str) -> None:
+    page = (ROOT / "docs" / language / "guides" / "assistants.md").read_text("utf-8")
+    shown = re.findall(r"^(.+)\n\n```(?:json|toml)\n\W*(\w+)", page, re.MULTILINE)
+    assert {file: key for sentence, key in shown for file in re.findall("`([^`]+)`", sentence)} == KEYS
 
 
 @pytest.mark.parametrize("text", params("yaml"))
