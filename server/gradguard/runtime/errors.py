@@ -200,14 +200,14 @@ class TorchErrors:
             carried = carried_from(record, call) if record.call is not None else None
             if carried is not None and record.call is not None and record.call.retain:
                 add(
-                    "GG203",
-                    carried,
-                    "This carries a tensor with its graph into the next pass: backward goes through the graphs of "
-                    "earlier passes, whose weights the optimizer has changed since.",
+                    "GG106",
+                    write.site.inner,
+                    "The optimizer changes weights that the graphs of this pass need as they were: a tensor is carried into "
+                    "the next pass with its graph, and backward goes through it again.",
                     Severity.ERROR,
                     [
+                        (carried, "the state is carried over here"),
                         (call.site.inner, "this backward reaches earlier passes"),
-                        (write.site.inner, "weights changed here"),
                     ],
                     notes,
                 )

@@ -88,8 +88,11 @@ def _common(layers: list[list[Any]], own: set[int]) -> Any:
 
 
 def _may_hold(holder: Any) -> bool:
-    """Objects of the program; not frames, modules and the lists of this search itself."""
-    if isinstance(holder, (FrameType, ModuleType, FunctionType, MethodType, type)):
+    """Objects of the program; not frames, modules and the lists of this search itself.
+
+    A function holds its defaults, and what it closes over.
+    """
+    if isinstance(holder, (FrameType, ModuleType, MethodType, type)):
         return False
     if isinstance(holder, dict):
         return "__builtins__" not in holder and "__name__" not in holder
