@@ -243,11 +243,19 @@ def _optional(statement: ast.AST) -> Iterator[ast.expr]:
 
 _Use = tuple[str, bool]
 """A name, and whether it is bound there."""
+_USES = "_gradguard_uses"
 
 
 def _uses(node: ast.AST) -> tuple[_Use, ...]:
     """Each use of a name in the order of evaluation."""
-    return kept(node, "_gradguard_uses", _used)
+    # Each `elif` stands in the `else` of the one before it: a chain of hundreds is asked from its end, which nests nothing.
+    chain = [node]
+    while isinstance(node, ast.If) and len(node.orelse) == 1 and not hasattr(node, _USES):
+        node = node.orelse[0]
+        chain.append(node)
+    while len(chain) > 1:
+        kept(chain.pop(), _USES, _used)
+    return kept(chain[0], _USES, _used)
 
 
 def _used(node: ast.AST) -> tuple[_Use, ...]:
