@@ -94,6 +94,7 @@ SEEN = {
     "a class of its own kind of list": "class Rows(list):\n    pass\n\n\ny = x.exp()\nkept = Rows([y])\ny += 1\n(y + kept[0]).sum().backward()",
     "an operator of its own": "class Log:\n    def __init__(self):\n        self.all = []\n\n    def __iadd__(self, t):\n        self.all.append(t)\n        return self\n\n\ny = x.exp()\nlog = Log()\nlog += y\ny += 1\nlog.all[0].sum().backward()",
     "a weak reference": "import weakref\ny = x.exp()\nref = weakref.ref(y)\ny += 1\n(y + ref()).sum().backward()",
+    "a method that is called later": "import operator\ny = x.exp()\ntimes = operator.methodcaller('mul', y)\ny += 1\n(y + times(x)).sum().backward()",
     "a context": "import contextlib\ny = x.exp()\nheld = contextlib.nullcontext(y)\ny += 1\nwith held as z:\n    z.sum().backward()",
     "a cache": "import functools\n\n\n@functools.cache\ndef table():\n    return x.exp()\n\n\ny = table()\ny += 1\n(y + table()).sum().backward()",
     "globals()": "y = x.exp()\nglobals()['z'] = y\ny += 1\n(y + z).sum().backward()",

@@ -64,7 +64,7 @@ UNSAFE = {
     ),
     "a graph that a text differentiates": (
         "drop-retain-graph",
-        "h.sum().backward(retain_graph=True)\nexec('h.mean().backward()')\n",
+        "import codecs\nh.sum().backward(retain_graph=True)\nexec(codecs.decode('u.zrna().onpxjneq()', 'rot13'))\n",
     ),
     "a graph that somebody looks into": (
         "drop-retain-graph",
@@ -85,9 +85,10 @@ UNSAFE = {
         "def down(n):\n    if n == 0 or n == 6:\n        h.sum().backward(retain_graph=True)\n    if n < 6:\n        down(n + 1)\n\n\n"
         "down(0)\n",
     ),
-    "a graph that comes back from a queue": (
+    "a graph that comes back from an object of a library": (
         "drop-retain-graph",
-        "import queue\nwaiting = queue.Queue()\nwaiting.put(h)\nh.sum().backward(retain_graph=True)\nwaiting.get().sum().backward()\n",
+        "import graphlib\nwaiting = graphlib.TopologicalSorter()\nwaiting.add(h)\nh.sum().backward(retain_graph=True)\n"
+        "next(waiting.static_order()).sum().backward()\n",
     ),
     "a kept value that is compared by identity": ("detach-kept", KEPT + "print(kept[-1] is out)\n"),
     "a kept value with a name of its own": (
@@ -96,7 +97,7 @@ UNSAFE = {
     ),
     "a kept value that a text differentiates": (
         "detach-kept",
-        KEPT + "exec('kept[0].backward()')\n",
+        KEPT + "import codecs\nexec(codecs.decode('xrcg[0].onpxjneq()', 'rot13'))\n",
     ),
     "a kept value that a thread differentiates": (
         "detach-kept",
@@ -149,6 +150,21 @@ UNSAFE = {
         "    except RuntimeError:\n        print('recorded')\n",
     ),
 }  # fmt: skip
+NEEDED = {
+    "a graph that a text differentiates": (
+        "drop-retain-graph",
+        "h.sum().backward(retain_graph=True)\nexec('h.mean().backward()')\n",
+    ),
+    "a graph that comes back from a queue": (
+        "drop-retain-graph",
+        "import queue\nwaiting = queue.Queue()\nwaiting.put(h)\nh.sum().backward(retain_graph=True)\nwaiting.get().sum().backward()\n",
+    ),
+    "a kept value that a text differentiates": (
+        "detach-kept",
+        KEPT + "exec('kept[0].backward()')\n",
+    ),
+}  # fmt: skip
+"""The engine sees the second backward, as torch does, which refuses the program without the graph."""
 SAFE = {
     "a sum": ("sum-backwards", "h.sum().backward()\nh.mean().backward()\n"),
     "a sum behind a forward hook": (
@@ -220,6 +236,22 @@ def test_somebody_sees_the_graph(name: str) -> None:
     assert Applicability.SAFE not in found
 
 
+@pytest.mark.parametrize("name", NEEDED)
+def test_a_graph_that_is_needed_is_no_finding(name: str) -> None:
+    assert applicabilities(*NEEDED[name]) == []
+
+
+def test_a_graph_that_is_needed_is_missed() -> None:
+    programs = []
+    for _, body in NEEDED.values():
+        without = body.replace("retain_graph=True", "").replace(
+            "kept.append(out)", "kept.append(out.detach())"
+        )
+        programs.append((HEAD + body, HEAD + without, True))
+    answers = shared_pool().call("tests.fixes.judging:verdicts", timeout=600, programs=programs)
+    assert all(any("RuntimeError" in line for line in found) for found in answers), answers
+
+
 @pytest.mark.parametrize("name", SAFE)
 def test_nobody_else_sees_the_graph(name: str) -> None:
     assert Applicability.SAFE in applicabilities(*SAFE[name])
@@ -232,7 +264,7 @@ def test_a_backward_that_is_called_as_a_function() -> None:
 
 def test_what_is_safe_is_right() -> None:
     programs = []
-    for _, body in (*UNSAFE.values(), *SAFE.values()):
+    for _, body in (*UNSAFE.values(), *NEEDED.values(), *SAFE.values()):
         programs.append((HEAD + body, fixed(HEAD + body)[0].after, True))
     assert sum(before != after for before, after, _ in programs) >= len(SAFE)
     answers = shared_pool().call("tests.fixes.judging:verdicts", timeout=600, programs=programs)

@@ -328,6 +328,8 @@ class NativeV:
 
     call: Callable[..., Value]
     name: str = ""
+    over: tuple[Value, ...] = ()
+    """Values of the program that a call of it reaches: what a weak reference gives back, the arguments of a `methodcaller`."""
 
 
 @dataclass(slots=True, eq=False)

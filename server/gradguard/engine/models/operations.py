@@ -82,7 +82,7 @@ def _itemgetter(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         found = [_item(run, frame, owner, key, call, node) for key in keys]
         return found[0] if len(found) == 1 else TupleV(tuple(found))
 
-    return NativeV(fetch, "itemgetter")
+    return NativeV(fetch, "itemgetter", tuple(keys))
 
 
 @MODELS.external_function("operator.getitem")
@@ -132,4 +132,4 @@ def _methodcaller(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         )
         return run.models.method(run, frame, call.get(0, "obj"), name, handed, node)
 
-    return NativeV(invoke, "methodcaller")
+    return NativeV(invoke, "methodcaller", (*given.args[1:], *given.kwargs.values()))

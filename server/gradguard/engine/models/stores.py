@@ -230,7 +230,7 @@ def _itself(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
 @MODELS.external_function("weakref.ref", "weakref.WeakMethod")
 def _weak(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     value = call.get(0, "object")
-    return NativeV(lambda run, frame, call, node: value, "ref")
+    return NativeV(lambda run, frame, call, node: value, "ref", (value,))
 
 
 _POOLS = (

@@ -39,6 +39,7 @@ from gradguard.engine.domain.values import (
     ListV,
     Method,
     ModuleV,
+    NativeV,
     PartialV,
     Sym,
     TorchName,
@@ -459,6 +460,9 @@ def _parts(value: Value) -> Iterator[tuple[object, str, Value]]:
         yield "", "^", value.receiver
     elif isinstance(value, ContextV):
         yield "", "^", value.value
+    elif isinstance(value, NativeV):
+        for one in value.over:
+            yield "", "^", one
     elif isinstance(value, IteratorV):
         for one in value.over:
             yield "", "^", one

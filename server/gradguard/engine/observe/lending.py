@@ -19,6 +19,7 @@ from gradguard.engine.domain.values import (
     IteratorV,
     ListV,
     Method,
+    NativeV,
     PartialV,
     Sym,
     TupleV,
@@ -72,6 +73,8 @@ def lend(run: Run, values: Iterable[Value], *, told: bool = False) -> None:
             waiting += (value.receiver, value.function)
         elif isinstance(value, BuiltinMethod):
             waiting.append(value.receiver)
+        elif isinstance(value, NativeV):
+            waiting += value.over
         elif isinstance(value, PartialV):
             waiting += (value.function, *value.args, *value.kwargs.values())
         elif isinstance(value, IteratorV):
