@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import NoReturn
 
 from gradguard import __version__
@@ -138,7 +139,11 @@ def _check(commands: argparse._SubParsersAction[Parser]) -> None:
         help="also look up modules in this folder, wherever it lies (may be repeated)",
     )
     run.add_argument(
-        "-j", "--jobs", type=_jobs, metavar="N", help="processes (default: as many as processors)"
+        "-j",
+        "--jobs",
+        type=number_between(1, 256),
+        metavar="N",
+        help="processes (default: as many as processors)",
     )
     run.add_argument("--no-cache", action="store_true", help="neither use nor keep results of earlier runs")
     run.add_argument(
@@ -148,11 +153,16 @@ def _check(commands: argparse._SubParsersAction[Parser]) -> None:
     )
 
 
-def _jobs(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f'"{text}" is no number') from None
-    if not 1 <= number <= 256:
-        raise argparse.ArgumentTypeError(f"{number} is not between 1 and 256")
-    return number
+def number_between(least: int, most: int) -> Callable[[str], int]:
+    """What reads a whole number of an option. It raises argparse.ArgumentTypeError."""
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f'"{text}" is no number') from None
+        if not least <= number <= most:
+            raise argparse.ArgumentTypeError(f"{number} is not between {least} and {most}")
+        return number
+
+    return read

@@ -110,22 +110,23 @@ class WorkerProcess:
         self._process.join(LEAVE_SECONDS)
         code = self._process.exitcode
         self.close()
-        return Ended(_how(code), code)
+        return Ended(how_ended(code, "its worker process", SECONDS), code)
 
 
-def _how(code: int | None) -> str:
+def how_ended(code: int | None, process: str, seconds: float) -> str:
+    """In words how a process that reads a file has ended; `seconds` of processor time is what it was given."""
     if code is None or code >= 0:
-        return f"its worker process ended (exit code {code})"
+        return f"{process} ended (exit code {code})"
     try:
         name = signal.Signals(-code).name
     except ValueError:
         name = str(-code)
     if name == "SIGPROF":
-        return f"took more than {SECONDS:g} s of processor time"
+        return f"took more than {seconds:g} s of processor time"
     if name in ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE"):
-        return f"its worker process crashed (signal {-code}, {name})"
+        return f"{process} crashed (signal {-code}, {name})"
     why = ", perhaps for want of memory" if name == "SIGKILL" else ""
-    return f"its worker process was ended from outside (signal {-code}, {name}){why}"
+    return f"{process} was ended from outside (signal {-code}, {name}){why}"
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from gradguard.cli.arguments import Parser
+from gradguard.cli.arguments import Parser, number_between
 
 EPILOG = """\
 sources:
@@ -47,7 +47,11 @@ def scan_arguments(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--sarif", action="store_true", help="also write a SARIF log for each package")
     parser.add_argument(
-        "--context", type=_number(0, 20), default=0, metavar="N", help="keep N lines around each finding"
+        "--context",
+        type=number_between(0, 20),
+        default=0,
+        metavar="N",
+        help="keep N lines around each finding",
     )
     rules = parser.add_argument_group("what is reported (over the settings of each package)")
     rules.add_argument("--select", action="append", metavar="RULES", help="only these rules")
@@ -59,27 +63,27 @@ def scan_arguments(words: Sequence[str]) -> argparse.Namespace:
     run.add_argument(
         "-j",
         "--jobs",
-        type=_number(1, 4096),
+        type=number_between(1, 4096),
         metavar="N",
         help="processors of this machine to use (default: all)",
     )
     run.add_argument(
         "--seconds",
-        type=_number(1, 1_000_000),
+        type=number_between(1, 1_000_000),
         default=3600,
         metavar="N",
         help="for opening a source, and for the files of a package together (default: 3600)",
     )
     run.add_argument(
         "--file-seconds",
-        type=_number(1, 1_000_000),
+        type=number_between(1, 1_000_000),
         default=120,
         metavar="N",
         help="processor time of one file (default: 120)",
     )
     run.add_argument(
         "--memory",
-        type=_number(200, 1_000_000),
+        type=number_between(200, 1_000_000),
         default=4000,
         metavar="MB",
         help="for the process that reads a package (default: 4000)",
@@ -99,16 +103,3 @@ def diff_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("earlier", metavar="EARLIER", help="the output of a scan")
     parser.add_argument("later", metavar="LATER", help="the output of another")
     return parser.parse_args(list(words))
-
-
-def _number(least: int, most: int) -> type[int]:
-    def read(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f'"{text}" is no number') from None
-        if not least <= number <= most:
-            raise argparse.ArgumentTypeError(f"{number} is not between {least} and {most}")
-        return number
-
-    return read  # type: ignore[return-value]

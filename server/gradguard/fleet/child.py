@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import gradguard
+from gradguard.cli.process import how_ended
 from gradguard.fleet.frames import Broken, Incoming, packed, send, unpacked
 from gradguard.fleet.model import Limits
 
 HOME = Path(gradguard.__file__).parents[1]
 """Where Python looks for modules first when the process starts: the folder that holds this package."""
 PROGRAM = "import sys; from gradguard.fleet.reader import main; main(sys.argv[1:])"
-_CRASHES = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE")
 
 
 class Ended(Exception):
@@ -58,11 +58,15 @@ class Reader:
                         raise Ended(f"took more than {seconds:g} s")
                     data = os.read(process.stdout.fileno(), 1 << 20)
                     if not data:
-                        raise Ended(self._how(process.wait(10)))
+                        raise Ended(how_ended(process.wait(10), "its process", self._limits.file_seconds))
                     incoming.feed(data)
         except (Broken, OSError, subprocess.TimeoutExpired) as error:
             code = process.poll()
-            how = self._how(code) if code is not None else f"its answer cannot be read: {error}"
+            how = (
+                how_ended(code, "its process", self._limits.file_seconds)
+                if code is not None
+                else f"its answer cannot be read: {error}"
+            )
             self.close()
             raise Ended(how) from None
         except BaseException:
@@ -102,17 +106,3 @@ class Reader:
             start_new_session=True,
         )
         return self._process
-
-    def _how(self, code: int) -> str:
-        if code >= 0:
-            return f"its process ended (exit code {code})"
-        try:
-            name = signal.Signals(-code).name
-        except ValueError:
-            name = str(-code)
-        if name == "SIGPROF":
-            return f"took more than {self._limits.file_seconds:g} s of processor time"
-        if name in _CRASHES:
-            return f"its process crashed (signal {-code}, {name})"
-        why = ", perhaps for want of memory" if name == "SIGKILL" else ""
-        return f"its process was ended from outside (signal {-code}, {name}){why}"

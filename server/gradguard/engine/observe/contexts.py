@@ -18,8 +18,6 @@ from gradguard.engine.domain.values import MISSING, ClassV, Instance, tensors_in
 from gradguard.engine.observe.lifetime import bound_in
 from gradguard.engine.state.run import Run
 
-_WHOLE_NUMBERS = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64"})
-
 
 def finish(run: Run, calls: Iterable[tuple[ClassV, Instance]]) -> None:
     """Tell of every attribute that keeps what it should not, of contexts whose Function has a graph.
@@ -59,7 +57,7 @@ def _taken_off(context: Instance) -> Iterator[str]:
 
 def _what(tensor: Tensor, inputs: Iterable[Tensor], outputs: Iterable[Tensor]) -> str:
     if any(tensor is output for output in outputs):
-        return "" if tensor.dtype in _WHOLE_NUMBERS else "output"
+        return "" if tensor.floating is False else "output"
     if tensor.base is not None and any(tensor.root is output for output in outputs):
         return "view"
     return "input" if any(tensor is one for one in inputs) else ""
