@@ -202,3 +202,30 @@ async def test_what_a_run_saw_is_shown_until_the_file_changes(tmp_path: pathlib.
         assert len(await started.diagnostics(uri)) == 1
     finally:
         await editors.stop(started)
+
+
+async def test_what_a_run_saw_stands_beside_what_is_read_at_the_same_place(tmp_path: pathlib.Path) -> None:
+    text = "import torch\nw = torch.ones(3, requires_grad=True)\ny = w.exp()\ny.mul_(2)\ny.sum().backward()\n"
+    file, folder = tmp_path / "train.py", tmp_path / ".gradguard"
+    file.write_text(text)
+    folder.mkdir()
+    started = await editors.start(REAL, folders=[tmp_path])
+    try:
+        uri = await started.open(text, file.as_uri())
+        (read,) = await started.diagnostics(uri)
+        place = {"line": 4, "column": 1, "end_line": 4, "end_column": 10}
+        seen = {
+            "file": "train.py", **place, "code": read.code, "name": "inplace-on-saved-tensor", "severity": "error",
+            "message": "written", "related": [],
+        }  # fmt: skip
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        (folder / "last-run.json").write_text(json.dumps({"findings": [seen], "files": {"train.py": digest}}))
+        changed = lsp.FileEvent((folder / "last-run.json").as_uri(), lsp.FileChangeType.Created)
+        started.client.workspace_did_change_watched_files(lsp.DidChangeWatchedFilesParams([changed]))
+        await started.until(lambda: len(started.client.diagnostics[uri]) > 1, "the observed finding")
+        assert sorted(each.message for each in started.client.diagnostics[uri]) == sorted(
+            [read.message, "observed: written"]
+        )
+        assert len({str(each.range) for each in started.client.diagnostics[uri]}) == 1
+    finally:
+        await editors.stop(started)

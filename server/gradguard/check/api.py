@@ -159,10 +159,13 @@ def _run(
 
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The one order, with the surest finding where a rule has several for one place."""
-    best: dict[tuple[str, Span, str], Finding] = {}
+    """The one order, with the surest finding where a rule has several for one place.
+
+    What a run showed is another witness: it stands beside what was read, which has the fixes.
+    """
+    best: dict[tuple[str, Span, str, bool], Finding] = {}
     for finding in sorted(findings, key=lambda each: each.sort_key):
-        key = (finding.path, finding.span, finding.code)
+        key = (finding.path, finding.span, finding.code, finding.certainty is Certainty.OBSERVED)
         if key not in best or _SURENESS[finding.certainty] < _SURENESS[best[key].certainty]:
             best[key] = finding
     return tuple(sorted(best.values(), key=lambda each: each.sort_key))
