@@ -13,7 +13,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.cli.running import CLEAN, LINE, NO_TORCH, RAISES, Runner
+from tests.cli.running import CLEAN, LINE, NO_TORCH, RAISES, SERVER, Runner
 from tests.cli.test_formats import SCHEMA
 
 
@@ -518,4 +518,35 @@ def test_a_release_that_is_not_described_is_said_to_be_another(gradguard: Runner
     assert done.code == 1
     assert "gradguard: warning: torch 9.1 is not in the op table; using 2.14" in done.err
     assert "torch 2.13 is assumed" in gradguard("check", "train.py", "--torch", "2.13", "--verbose").err
-    assert "assumed" not in gradguard("check", "train.py").err
+    assert "is assumed" not in gradguard("check", "train.py").err
+
+
+def test_the_release_that_is_installed_is_assumed_and_said_once(gradguard: Runner) -> None:
+    gradguard.write(train=RAISES)
+    (gradguard.folder / "site" / "torch-2.14.1+cu130.dist-info").mkdir(parents=True)
+    path = os.pathsep.join([str(SERVER), str(gradguard.folder / "site")])
+    first = gradguard("check", "train.py", PYTHONPATH=path)
+    said = "torch 2.14.1+cu130 is installed, and assumed where torch-version or --torch name no other"
+    assert (first.code, said in first.err) == (1, True)
+    again = gradguard("check", "train.py", "--verbose", PYTHONPATH=path).err
+    assert said not in again
+    assert "torch 2.14 is assumed, as 2.14.1+cu130 is installed" in again
+    assert gradguard("check", "train.py", "--format", "json", PYTHONPATH=path).json["torch"] == "2.14"
+    assert "2.13 is assumed" in gradguard("check", "--torch", "2.13", "-v", PYTHONPATH=path).err
+    (gradguard.folder / "pyproject.toml").write_text('[tool.gradguard]\ntorch-version = "2.13"\n')
+    assert "2.13 is assumed" in gradguard("check", "-v", PYTHONPATH=path).err
+    (gradguard.folder / "pyproject.toml").write_text('[tool.gradguard]\ntorch-version = "auto"\n')
+    assert "2.14 is assumed" in gradguard("check", "-v", PYTHONPATH=path).err
+
+
+def test_the_operations_are_those_of_the_release_that_is_installed(gradguard: Runner) -> None:
+    (gradguard.folder / "torch-2.14.0.dist-info").mkdir()
+    path = os.pathsep.join([str(SERVER), str(gradguard.folder)])
+    new, old = (
+        gradguard("ops", "linalg.polar", *more, PYTHONPATH=path) for more in ((), ("--torch", "2.13"))
+    )
+    assert "torch.linalg.polar" in new.out
+    assert "as in torch 2.14, which is installed" in new.err
+    assert old.code == 1
+    assert gradguard("explain", "torch.linalg.polar", PYTHONPATH=path).code == 0
+    assert gradguard("explain", "torch.linalg.polar", "--torch", "2.13", PYTHONPATH=path).code == 2

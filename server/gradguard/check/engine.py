@@ -55,7 +55,7 @@ def answer(
     from gradguard.ops import table
     from gradguard.rules import registry
 
-    rows = table.load(None if settings.torch == "auto" else settings.torch)
+    rows = table.load(settings.release)
     tape = analyse(source, rows, workspace, previous, noting=noting)
     limits = list(tape.limits)
     told = registry.told(tape, limits, wanted)

@@ -19,6 +19,9 @@ from typing import Any
 
 from gradguard.findings import Severity
 
+AUTO = "auto"
+"""The torch release that is found."""
+
 
 class Level(str, Enum):
     """How loud a rule is."""
@@ -146,10 +149,11 @@ class Settings:
         example='src = ["python"]',
     )
     torch: str = _option(
-        "auto",
+        AUTO,
         "torch-version",
         Kind.VERSION,
-        "The torch release whose behaviour is assumed, such as `2.6`. `auto`: the newest one known.",
+        "The torch release whose behaviour is assumed, such as `2.6`. `auto`: the one installed beside the Python that "
+        "gradguard runs in or in the active environment, else the newest one known.",
         example='torch-version = "2.6"',
     )
     all: bool = _option(
@@ -217,6 +221,15 @@ class Settings:
             if key == code:
                 return level
         return None
+
+    @property
+    def release(self) -> str | None:
+        """The torch release that is set or was found, None for the newest known."""
+        return None if self.torch == AUTO else self.torch
+
+    def assuming(self, installed: str) -> Settings:
+        """With the torch that is installed (a release, or empty) where the settings leave it open."""
+        return self.with_changes(torch=installed) if self.torch == AUTO and installed else self
 
     def with_changes(self, **changes: Any) -> Settings:
         """A copy with other values for these fields."""

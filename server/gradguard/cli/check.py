@@ -25,6 +25,7 @@ from gradguard.cli.refused import Refused
 from gradguard.cli.result import Outcome, Trouble
 from gradguard.cli.stderr import complain, tell
 from gradguard.cli.worker import Checked, Checker, Job, merged
+from gradguard.disk.environment import torch_beside
 from gradguard.disk.links import Bounds
 from gradguard.disk.reading import SOURCE_BYTES, Unreadable, decode, read_bytes, too_large
 from gradguard.findings import Applicability, Finding, Span, traceback_of
@@ -363,12 +364,13 @@ def _say_which_torch(jobs: Iterable[Job], verbose: bool) -> None:
     """A warning where another release than the wanted one stands in for it, and the release itself when asked."""
     from gradguard.ops import table
 
-    for wanted in sorted({job.settings.torch for job in jobs}):
-        chosen, note = table.choose(None if wanted == "auto" else wanted)
+    for wanted in sorted({job.settings.release or "" for job in jobs}):
+        chosen, note = table.choose(wanted or None)
         if note:
             tell(f"warning: {note}")
         elif verbose:
-            tell(f"torch {chosen} is assumed")
+            why = f", as {wanted} is installed" if wanted and wanted == torch_beside() else ""
+            tell(f"torch {chosen} is assumed{why}")
 
 
 def _hint(outcome: Outcome, arguments: argparse.Namespace, cache: Cache | None) -> None:
@@ -385,6 +387,10 @@ def _hint(outcome: Outcome, arguments: argparse.Namespace, cache: Cache | None) 
         f"  say it is fine:  add  # gradguard: ignore[{first.name}] reason  to the line",
         f'  configure:       in pyproject.toml, [tool.gradguard.rules] and below it {first.name} = "off"',
     ]
+    if installed := torch_beside():
+        lines.append(
+            f"  torch {installed} is installed, and assumed where torch-version or --torch name no other"
+        )
     if fixable:
         lines.append("  apply the safe fixes:  gradguard check --diff, then gradguard check --fix")
     lines.append("  accept what is old:  gradguard check --write-baseline gradguard-baseline.json")

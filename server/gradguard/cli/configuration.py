@@ -8,9 +8,10 @@ from pathlib import Path
 
 from gradguard.check import pyproject
 from gradguard.check.parsing import Parsed, Problem, parse
-from gradguard.check.settings import Layer, Settings, resolve
+from gradguard.check.settings import AUTO, Layer, Settings, resolve
 from gradguard.check.workspace import source_roots
 from gradguard.cli.result import Trouble, Unread
+from gradguard.disk.environment import torch_beside
 from gradguard.disk.links import Bounds, Projects
 from gradguard.disk.reading import SETTINGS_BYTES, Missing, Unreadable, read_bytes
 
@@ -53,7 +54,7 @@ class Configuration:
             if parsed is None and outer != folder:
                 folder = outer
                 continue
-            settings = resolve(parsed.layer if parsed else {}, self.command_line)
+            settings = resolve(parsed.layer if parsed else {}, self.command_line).assuming(torch_beside())
             root = folder if parsed else ""
             self._files[folder] = settings.with_changes(root=root, trusted=self.trusted)
             self.problems.extend(parsed.problems if parsed else ())
@@ -89,6 +90,11 @@ class Configuration:
                 self.notes[
                     f'{where}src: "{text}" leads out of the project and is not followed, but for --src {name}'
                 ] = None
+
+
+def assumed(wanted: str | None) -> str | None:
+    """The torch release that `--torch` asks for, or the one installed; None for the newest known."""
+    return (None if wanted == AUTO else wanted) or torch_beside() or None
 
 
 def command_line_layer(

@@ -8,6 +8,7 @@ import sys
 
 from gradguard.check.catalogue import catalogue
 from gradguard.check.parsing import version_problem
+from gradguard.cli.configuration import assumed
 from gradguard.cli.output import colour_wanted
 from gradguard.cli.pages import page
 from gradguard.cli.stderr import complain
@@ -27,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from gradguard.ops import table
 
-    known = table.load(None if arguments.torch in (None, "auto") else arguments.torch)
+    known = table.load(assumed(arguments.torch))
     for name in _spellings(what):
         if known.op(name) is not None or known.module(name) is not None:
             from gradguard.ops import render

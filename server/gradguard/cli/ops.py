@@ -10,8 +10,11 @@ import sys
 import textwrap
 
 from gradguard.check.parsing import version_problem
+from gradguard.check.settings import AUTO
+from gradguard.cli.configuration import assumed
 from gradguard.cli.output import colour_wanted
 from gradguard.cli.stderr import complain, tell
+from gradguard.disk.environment import torch_beside
 from gradguard.ops import table
 from gradguard.ops.listing import Line, matching, render_ops
 from gradguard.ops.table import Table
@@ -37,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.torch and (problem := version_problem(arguments.torch)):
         complain(f"--torch: {problem}")
         return 2
-    known = table.load(None if arguments.torch in (None, "auto") else arguments.torch)
+    known = table.load(assumed(arguments.torch))
     pattern = arguments.pattern or ""
     if arguments.format == "json":
         print(_json(known, pattern))
@@ -49,17 +52,19 @@ def run(arguments: argparse.Namespace) -> int:
     width = max(NARROWEST, shutil.get_terminal_size().columns)
     colour = colour_wanted(arguments.color, sys.stdout.isatty())
     print("\n".join(_table(lines, width, colour) or _records(lines, width, colour)))
-    tell(_which(known, exact=arguments.torch not in (None, "auto")))
+    tell(_which(known, arguments.torch))
     return 0
 
 
-def _which(known: Table, *, exact: bool) -> str:
-    """Whose behaviour was shown, and how to ask for another release."""
+def _which(known: Table, asked: str | None) -> str:
+    """Whose behaviour was shown, why, and how to ask for another release."""
     if known.note:
         return known.note
+    if asked not in (None, AUTO):
+        return f"as in torch {known.version}"
+    why = "which is installed" if torch_beside() else "the newest known"
     others = ", ".join(v for v in table.VERSIONS if v != known.version)
-    choice = "" if exact else f", the newest known; --torch VERSION asks for another ({others})"
-    return f"as in torch {known.version}{choice}"
+    return f"as in torch {known.version}, {why}; --torch VERSION asks for another ({others})"
 
 
 def _json(known: Table, pattern: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
+from gradguard.cli.configuration import assumed
 from gradguard.cli.fingerprints import LineOf
 from gradguard.cli.result import Outcome
 from gradguard.cli.stderr import complain
@@ -104,7 +105,7 @@ def torch_version(wanted: str | None) -> str:
     from gradguard.ops import table
 
     try:
-        return table.load(None if wanted in (None, "auto") else wanted).version
+        return table.load(assumed(wanted)).version
     except ValueError:
         return ""
 

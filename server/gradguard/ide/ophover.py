@@ -59,8 +59,7 @@ class Use:
 def hover(analysis: Analysis, at: At, wording: Wording) -> About | None:
     """What is said about the op under the cursor; None where there is none."""
     source = analysis.source
-    version = None if analysis.settings.torch == "auto" else analysis.settings.torch
-    known = table.load(version)
+    known = table.load(analysis.settings.release)
     bound = imports(source.tree)
     found = _operator(at) or _called(at, bound)
     if found is None or (known.module(found[0]) is None and known.op(found[0]) is None):

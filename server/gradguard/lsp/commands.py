@@ -36,12 +36,12 @@ def register(server: LanguageServer, session: Session, publisher: Publisher, sca
     @server.command(f"{PREFIX}info")
     async def info(*_: Any) -> dict[str, Any]:
         paths = session.configuration.folders or [""]
-        version = (await session.lookout.settings(os.path.join(paths[0], "x.py"))).settings.torch
+        release = (await session.lookout.settings(os.path.join(paths[0], "x.py"))).settings.release
         return {
             "version": __version__,
             "python": platform.python_version(),
             "interpreter": sys.executable,
-            "torch": table.load(None if version == "auto" else version).version,
+            "torch": table.load(release).version,
             "encoding": session.encoding,
             "pull": publisher.pull,
         }
@@ -133,7 +133,7 @@ async def debug_text(session: Session, pulled: bool, uri: str | None) -> str:
     path = path_of(uri) if uri else ""
     force = await session.lookout.settings(path or (session.configuration.folders or [""])[0])
     settings = force.settings
-    rows = table.load(None if settings.torch == "auto" else settings.torch)
+    rows = table.load(settings.release)
     lines = [
         f"gradguard {__version__}",
         f"Python {platform.python_version()} ({sys.executable}) on {platform.platform()}",

@@ -13,6 +13,7 @@ from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
 from gradguard.check.pyproject import NAME as PYPROJECT
+from gradguard.disk.environment import torch_beside
 from gradguard.ide.wording import Wording
 from gradguard.lsp import features, observed
 from gradguard.lsp.client import client
@@ -101,6 +102,8 @@ class Lifecycle:
             session.client.name or "a client",
             session.configuration.folders or "no folder",
         )
+        if installed := torch_beside():
+            log.info("torch %s is installed, and assumed where no setting names another", installed)
 
     def _know_client(self, params: lsp.InitializeParams, options: dict[str, Any]) -> None:
         """Take over what the client can do, its language, and its folders."""

@@ -16,6 +16,7 @@ from gradguard.check.patterns import compiled
 from gradguard.check.selection import relative
 from gradguard.check.settings import ALWAYS_EXCLUDED, Settings, resolve
 from gradguard.check.workspace import source_roots
+from gradguard.disk.environment import torch_beside
 from gradguard.disk.links import Bounds, Projects
 from gradguard.disk.reading import Missing, Unreadable
 from gradguard.lsp.disk_calls import DiskCalls, Hangs
@@ -91,7 +92,8 @@ class Loader:
         message = f"the settings for its files cannot be read: internal error {type(error).__name__}"
         folder = self._folder_of(path)
         editor = self._of_folder.get(folder, self._general)
-        settings = resolve(editor.layer).with_changes(root=folder, exclude=(), per_file_ignores=())
+        settings = resolve(editor.layer).assuming(torch_beside())
+        settings = settings.with_changes(root=folder, exclude=(), per_file_ignores=())
         problems = {directory: (Problem(directory, "", message),)}
         return InForce(settings, pyproject.NO_PROJECT, editor, folder, problems=problems)
 
@@ -123,7 +125,8 @@ class Loader:
         root = project.root or folder
         src = editor.layer.get("src", ())
         trusted = tuple(os.path.normpath(os.path.join(root, each)) for each in src if root)
-        settings = resolve(editor.layer, project.parsed.layer).with_changes(root=root, trusted=trusted)
+        settings = resolve(editor.layer, project.parsed.layer).assuming(torch_beside())
+        settings = settings.with_changes(root=root, trusted=trusted)
         settings = settings.with_changes(within=self._within(directory, project.root))
         roots = self._roots(settings, project) if root else []
         looked = [project.path] if project.path else []
