@@ -100,6 +100,11 @@ def _check(commands: argparse._SubParsersAction[Parser]) -> None:
     rules.add_argument(
         "--changed-since", metavar="REF", help="only files changed since this git commit or branch"
     )
+    rules.add_argument(
+        "--no-callers",
+        action="store_true",
+        help="read no further files for what they show of those asked for, which they import",
+    )
     rules.add_argument("--baseline", metavar="FILE", help="leave out the findings that stand in this file")
     rules.add_argument("--write-baseline", metavar="FILE", help="write all findings of now into this file")
     rules.add_argument(

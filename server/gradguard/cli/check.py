@@ -10,11 +10,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from gradguard.check.settings import Settings
+from gradguard.check.workspace import Workspace
 from gradguard.cli import discover, output, pool, progress
 from gradguard.cli.cache import Cache, usual_cache
 from gradguard.cli.cells import Cells, InCell, Placed
@@ -67,7 +69,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
         known = baseline.read(Path(arguments.baseline)) if arguments.baseline else None
     troubles: list[Trouble] = []
-    jobs = _jobs(arguments, configuration, troubles)
+    jobs, others = _jobs(arguments, configuration, troubles)
     if configuration.problems:
         raise Refused(*map(str, configuration.problems))
     troubles += configuration.troubles
@@ -86,12 +88,13 @@ def _run(arguments: argparse.Namespace) -> int:
         cache,
         with_edits=arguments.format in WITH_EDITS and not changing,
     )
+    jobs += _callers(jobs, others, arguments, configuration, make().workspace, cache)
     fixing = _Fixing(arguments, make()) if changing else None
     checked = []
     for each, job in zip(
         progress.shown(pool.run(jobs, make, arguments.jobs or _auto(jobs)), len(jobs)), jobs
     ):
-        checked.append(fixing.after(each, job) if fixing else each)
+        checked.append(fixing.after(each, job) if fixing and not job.shows else each)
     if cache:
         cache.clean()
 
@@ -131,7 +134,10 @@ def _configuration(arguments: argparse.Namespace) -> Configuration:
     return Configuration(parsed.layer, trusted)
 
 
-def _jobs(arguments: argparse.Namespace, configuration: Configuration, troubles: list[Trouble]) -> list[Job]:
+def _jobs(
+    arguments: argparse.Namespace, configuration: Configuration, troubles: list[Trouble]
+) -> tuple[list[Job], list[str]]:
+    """What to check, and the files that were found and are not to be checked, as they did not change."""
     paths: list[str] = arguments.paths or ["."]
     if STDIN in paths:
         if len(paths) > 1:
@@ -141,13 +147,14 @@ def _jobs(arguments: argparse.Namespace, configuration: Configuration, troubles:
         path = Path(os.path.abspath(arguments.stdin_filename or "<stdin>"))
         settings = configuration.of(path.parent)
         if arguments.stdin_filename and discover.excluded(path, settings):
-            return []
+            return [], []
         data = sys.stdin.buffer.read(SOURCE_BYTES + 1)
         if len(data) > SOURCE_BYTES:
             raise Refused(f"stdin: {too_large(SOURCE_BYTES)}")
-        return [Job(str(path), settings, named=True, data=data)]
+        return [Job(str(path), settings, named=True, data=data)], []
     if arguments.stdin_filename:
         raise Refused('--stdin-filename names the text of stdin; it needs "-" as the path')
+    others: list[str] = []
     targets = discover.discover(paths, configuration.of, troubles.append)
     if arguments.force_exclude:
         targets = [
@@ -164,8 +171,38 @@ def _jobs(arguments: argparse.Namespace, configuration: Configuration, troubles:
             folder if folder.is_dir() else folder.parent,
             [target.path for target in targets],
         )
+        others = [str(target.path) for target in targets if target.path not in changed]
         targets = [target for target in targets if target.path in changed]
-    return [Job(str(target.path), configuration.of(target.path.parent), target.named) for target in targets]
+    jobs = [Job(str(target.path), configuration.of(target.path.parent), target.named) for target in targets]
+    return jobs, others
+
+
+def _callers(
+    jobs: Sequence[Job],
+    others: Sequence[str],
+    arguments: argparse.Namespace,
+    configuration: Configuration,
+    workspace_of: Callable[[Settings], Workspace],
+    cache: Cache | None,
+) -> list[Job]:
+    """Files of the workspace that import what is checked, for what they show of it."""
+    asked = {job.path: job.settings for job in jobs if job.data is None}
+    if arguments.no_callers or not asked:
+        return []
+    from gradguard.cli import callers
+
+    covered = [path for path in map(os.path.abspath, arguments.paths or ["."]) if os.path.isdir(path)]
+    folders = callers.outside({each for settings in asked.values() for each in settings.within}, covered)
+    if not (folders or others):
+        return []
+    found = callers.callers(asked, others, folders, configuration.of, workspace_of, cache)
+    if found.more:
+        read = len(found.paths)
+        tell(f"note: {read + found.more} files import what is checked; the {read} nearest were read")
+    if found.cut:
+        tell(f"note: imports were looked for in {callers.FILES:,} files of the workspace, which has more")
+    shows = frozenset(asked)
+    return [Job(path, configuration.of(Path(path).parent), shows=shows) for path in found.paths]
 
 
 def _auto(jobs: Sequence[Job]) -> int:
@@ -296,6 +333,7 @@ def _outcome(
         for finding, known in each.edits:
             edits.setdefault(finding, known)
     kept = merged(checked)
+    asked = [each for each in checked if not each.caller]
     return Outcome(
         findings=tuple(_renamed(finding, names) for finding in kept),
         edits=tuple(_edits(finding, edits.get(finding), names) for finding in kept),
@@ -304,8 +342,9 @@ def _outcome(
             for limit in dict.fromkeys(limit for each in checked for limit in each.report.limits)
         ),
         troubles=tuple(names.trouble(trouble) for trouble in _troubles(checked, troubles)),
-        files=sum(not any(trouble.unread for trouble in each.troubles) for each in checked),
-        checked=sum(each.uses_torch for each in checked),
+        files=sum(not any(trouble.unread for trouble in each.troubles) for each in asked),
+        checked=sum(each.uses_torch for each in asked),
+        callers=len(checked) - len(asked),
         fixed=fixed,
         strict=strict,
     )

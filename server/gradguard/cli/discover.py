@@ -61,6 +61,11 @@ def discover(
     return sorted(found.values(), key=lambda target: target.path.parts)
 
 
+def walked(folder: str, settings_of: SettingsOf) -> Iterator[str]:
+    """The files below a folder (absolute), as `discover` would find them; what cannot be read is passed over."""
+    return _Walk(folder, [folder], settings_of, lambda trouble: None).files()
+
+
 def excluded(path: Path, settings: Settings) -> bool:
     """Whether settings leave out this file, or a folder it lies in."""
     return bool(_patterns(settings).verdict(relative(str(path), settings.root)))

@@ -53,6 +53,8 @@ class Outcome:
     """How many files were read."""
     checked: int = 0
     """How many of them use torch."""
+    callers: int = 0
+    """Files that import them and were read for what they show."""
     hidden: int = 0
     """Findings that stand in the baseline."""
     fixed: int = 0

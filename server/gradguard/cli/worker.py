@@ -37,6 +37,8 @@ class Job:
     settings: Settings
     named: bool = False
     data: bytes | None = None
+    shows: frozenset[str] = frozenset()
+    """Where this is checked only because it imports what was asked for: the files that were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class Checked:
     edits: tuple[tuple[Finding, tuple[Edits | None, ...]], ...] = ()
     imported: tuple[Trouble, ...] = ()
     """Files that imports lead to and that cannot be read, each told once by each process."""
+    caller: bool = False
+    """Whether nobody asked for the file, which imports what was asked for."""
 
 
 def merged(checked: Sequence[Checked]) -> tuple[Finding, ...]:
@@ -61,6 +65,20 @@ def merged(checked: Sequence[Checked]) -> tuple[Finding, ...]:
         for finding in (*each.report.findings, *each.report.elsewhere)
         if finding.code != UNUSED[0] or not any((finding.path, plan.span) in needed for plan in finding.fixes)
     )
+
+
+def _of_caller(checked: Checked, shows: frozenset[str]) -> Checked:
+    """What a file that nobody asked for shows of those that were: mistakes in them, and its own that begin there."""
+    report = checked.report
+    kept = replace(
+        report,
+        findings=tuple(
+            each for each in report.findings if any(place.path in shows for place in each.related)
+        ),
+        elsewhere=tuple(each for each in report.elsewhere if each.path in shows),
+        limits=tuple(each for each in report.limits if each.fault or each.path in shows),
+    )
+    return replace(checked, report=kept, troubles=(), caller=True)
 
 
 COLLECT_AFTER = 100_000, 10, 20
@@ -90,7 +108,7 @@ class Checker:
             message = f"internal error {type(error).__name__}: {error}; --verbose shows where"
             trouble = Trouble(job.path, message, lost=True)
             checked = Checked(job.path, lost(job.path, error), (trouble,))
-        return self._with_unread(checked)
+        return _of_caller(checked, job.shows) if job.shows else self._with_unread(checked)
 
     def _check(self, job: Job) -> Checked:
         try:
@@ -115,10 +133,10 @@ class Checker:
 
     def source_checked(self, job: Job, source: Source) -> Report:
         """Check another text for the same file, past the cache."""
-        return check(source, job.settings, self._workspace(job.settings))
+        return check(source, job.settings, self.workspace(job.settings))
 
     def _fresh(self, job: Job, source: Source, key: str) -> Checked:
-        workspace = _Recording(self._workspace(job.settings), self._digest)
+        workspace = _Recording(self.workspace(job.settings), self._digest)
         report = check(source, job.settings, workspace)
         troubles = [
             Trouble(job.path, f"cannot be parsed: {each.message} ({_GRAMMAR})", each.line)
@@ -134,7 +152,8 @@ class Checker:
             self._cache.put(key, plain.from_kept(kept))
         return checked
 
-    def _workspace(self, settings: Settings) -> ReadingWorkspace:
+    def workspace(self, settings: Settings) -> ReadingWorkspace:
+        """Other files, as the files under these settings see them."""
         key = (settings.root, settings.src, settings.within, settings.trusted)
         if key not in self._workspaces:
             bounds = Bounds((*settings.within, *settings.trusted) if settings.within else ())
@@ -183,7 +202,7 @@ class Checker:
         findings = (*checked.report.findings, *checked.report.elsewhere)
         if not any(finding.fixes for finding in findings):
             return checked
-        workspace = self._workspace(job.settings)
+        workspace = self.workspace(job.settings)
         edits = []
         writer = Writer()
         for finding in findings:
@@ -225,7 +244,7 @@ class Checker:
             kept = plain.to_kept(entry)
         except ValueError:
             return None
-        workspace = self._workspace(job.settings)
+        workspace = self.workspace(job.settings)
         if any(workspace.resolve(*asked) != found for asked, found in kept.resolved.items()):
             return None
         if any(self._digest(path) != mark for path, mark in kept.read.items()):

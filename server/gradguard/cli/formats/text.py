@@ -178,6 +178,8 @@ def _summary(outcome: Outcome) -> Iterator[Line]:
     else:
         line.append(("no findings", ""))
     line.append((f" in {plural(outcome.checked, 'file')} using torch of {outcome.files} read", ""))
+    if outcome.callers:
+        line.append((f" with {plural(outcome.callers, 'file')} importing them", ""))
     unread = outcome.unread
     if unread:
         parts = [plural(unread[what], what.value) for what in Unread if unread[what]]
