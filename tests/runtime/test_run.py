@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from tests.oracle.pool import Died, shared_pool
-from tests.runtime.running import RUN, Ran
+from tests.runtime.running import PROCESS, RUN, Ran
 
 STALE = """import sys
 import torch
@@ -176,6 +176,29 @@ def test_module_with_arguments():
     assert "'7'" in ran.stdout
 
 
+KINDS = {
+    "folder": (
+        ["app", "7"],
+        {"app/__main__.py": "from core import go\n" + STALE, "app/core.py": "def go(): ...\n"},
+        8,
+    ),
+    "code": (["-c", STALE, "7"], {}, 7),
+    "standard input": (["-", "7"], {}, 7),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_python_runs_too(kind):
+    argv, files, line = KINDS[kind]
+    ran = shared_pool().call(PROCESS, timeout=120, argv=argv, files=files, given=STALE)
+    assert not isinstance(ran, Died), ran
+    assert ran.stdout == f"arguments {[argv[0], '7']}\n", ran.stderr
+    (finding,) = json.loads(ran.files[".gradguard/last-run.json"])["findings"]
+    assert (finding["line"], finding["code"]) == (line, "GG101")
+    assert "| y.add_(1)" in ran.stderr
+    assert ran.code == 1
+
+
 def test_imports_beside_the_script():
     ran = run(
         "app/train.py",
@@ -192,6 +215,9 @@ def test_imports_beside_the_script():
     ("argv", "message"),
     [
         ([], "name a script"),
+        (["empty"], "empty has no __main__.py"),
+        (["-c"], "-c needs code"),
+        (["-c", "def f(:"], "-c is not valid Python"),
         (["missing.py"], "cannot read missing.py: No such file"),
         (["broken.py"], "broken.py is not valid Python"),
         (["--format", "yaml", "train.py"], "invalid choice"),
@@ -200,7 +226,7 @@ def test_imports_beside_the_script():
     ],
 )
 def test_what_cannot_be_started(argv, message):
-    ran = run(*argv, train_py="print('ran')\n", broken_py="def f(:\n")
+    ran = run(*argv, train_py="print('ran')\n", broken_py="def f(:\n", **{"empty/a.txt": ""})
     assert ran.code == 2
     assert message in ran.stderr
     assert ran.stdout == ""

@@ -102,6 +102,8 @@ class Frames:
         roots = {paths["stdlib"], paths["platstdlib"], os.path.dirname(os.path.abspath(__file__))}
         self._library_roots = tuple(os.path.realpath(p) + os.sep for p in roots)
         self._user_files = {os.path.realpath(p) for p in always_user}
+        # What is no file, such as the code that `-c` is given.
+        self._texts = {p for p in always_user if p.startswith("<")}
         self._kinds: dict[int, int] = {}
         self._codes: dict[int, CodeType] = {}
         self._files: dict[str, bool] = {}
@@ -120,7 +122,7 @@ class Frames:
 
     def _decide(self, name: str) -> bool:
         if name.startswith("<"):
-            return name.startswith(("<ipython-input", "<stdin>", "<console>"))
+            return name in self._texts or name.startswith(("<ipython-input", "<stdin>", "<console>"))
         path = os.path.realpath(name)
         if path in self._user_files:
             return True

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from types import TracebackType
 
 from gradguard.findings import Finding, Limit, Severity
-from gradguard.runtime.report import RunReport, text_report
+from gradguard.runtime.report import RunReport
+from gradguard.runtime.report_text import text_report
 from gradguard.runtime.watched_run import WatchedRun
 
 
@@ -39,7 +39,7 @@ class Monitor:
         if self.report is None:
             self._run.stop(error)
             self.findings, self.limits = self._run.results()
-            self.report = RunReport.of(self._run, command=(), path=Path.cwd())
+            self.report = RunReport.of(self._run, command=())
 
     def worst(self) -> Severity | None:
         """The loudest severity among the findings, None if there is none."""

@@ -1,9 +1,10 @@
-"""What a run tells: as values, as text, as the JSON of `gradguard check`, and as `.gradguard/last-run.json`."""
+"""What a run tells: as values, as the JSON of `gradguard check`, and as `.gradguard/last-run.json`."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -14,22 +15,23 @@ import torch
 from gradguard import __version__
 from gradguard.disk.folder import Folder
 from gradguard.disk.reading import read_or_none
-from gradguard.findings import Finding, Limit, Severity, Span
-from gradguard.runtime import lines
+from gradguard.findings import Finding, Limit, Severity
 from gradguard.runtime.growth import Timeline
 from gradguard.runtime.watched_run import WatchedRun
-from gradguard.source.printable import printable
 
 SCHEMA = 1
 LAST_RUN = Path(".gradguard", "last-run.json")
 WORTH_SHOWING = 2
+MAIN = "the first process"
+MOST_NAMES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
     """How many graph nodes and saved bytes were alive at every pass of one place.
 
-    Sample i was taken at pass `i * stride`. seconds count from the start of the run.
+    Sample i was taken at pass `i * stride`. seconds count from the start of the run. process: in the report of several
+    processes, the one that had the most at this place and is shown.
     """
 
     path: str
@@ -40,6 +42,7 @@ class Series:
     seconds: tuple[float, ...]
     nodes: tuple[int, ...]
     saved_bytes: tuple[int, ...]
+    process: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,11 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """Everything a run told."""
+    """Everything a run told.
+
+    rank: of a process of a distributed job, its rank. process: what a process without one is called. ended: false for
+    what was written while the run went on. parts: in the report of several processes, one report for each of them.
+    """
 
     command: tuple[str, ...]
     torch: str
@@ -76,10 +83,14 @@ class RunReport:
     costs: Costs
     files: tuple[tuple[str, str], ...]
     troubles: tuple[str, ...] = ()
+    rank: int | None = None
+    process: str = MAIN
+    ended: bool = True
+    parts: tuple[RunReport, ...] = ()
 
     @classmethod
-    def of(cls, run: WatchedRun, command: tuple[str, ...], path: Path) -> RunReport:
-        """The report of a run that has ended."""
+    def of(cls, run: WatchedRun, command: tuple[str, ...]) -> RunReport:
+        """The report of a run, up to now if it has not ended."""
         findings, limits = run.results()
         state, observers = run.state, run.observers
         syncs = sorted(observers.host_syncs.by_place.values(), key=lambda s: (s.place.path, s.place.line))
@@ -96,7 +107,49 @@ class RunReport:
             Costs(run.elapsed, state.seconds, state.operators, state.light),
             tuple((name, content_hash(name)) for name in state.frames.user_files() if os.path.isfile(name)),
             tuple(state.troubles),
+            ended=run.closed,
         )
+
+    @property
+    def label(self) -> str:
+        """Which process this is the report of."""
+        return self.process if self.rank is None else f"rank {self.rank}"
+
+    @property
+    def loud(self) -> bool:
+        """Whether something of warning or above was found."""
+        return any(f.severity.rank <= Severity.WARNING.rank for f in self.findings)
+
+    def seen_in(self, finding: Finding) -> tuple[RunReport, ...]:
+        """Of several processes, those that saw a finding."""
+        return tuple(part for part in self.parts if any(key(f) == key(finding) for f in part.findings))
+
+
+def key(finding: Finding) -> tuple[str, int, str]:
+    """What findings of several processes have in common when they are one finding."""
+    return finding.path, finding.span.line, finding.code
+
+
+def labels(parts: Iterable[RunReport]) -> str:
+    """Several processes in a few words, such as "ranks 0-7"."""
+    known = list(parts)
+    words = [part.process for part in known if part.rank is None]
+    if len(words) > MOST_NAMES:
+        words[MOST_NAMES:] = [f"{len(words) - MOST_NAMES} other processes"]
+    ranks = [part.rank for part in known if part.rank is not None]
+    return " and ".join([*words, ranks_text(ranks)] if ranks else words)
+
+
+def ranks_text(ranks: Iterable[int]) -> str:
+    """Such as "rank 1", or "ranks 0-2, 7"."""
+    ranges: list[list[int]] = []
+    for rank in sorted(set(ranks)):
+        if ranges and ranges[-1][1] == rank - 1:
+            ranges[-1][1] = rank
+        else:
+            ranges.append([rank, rank])
+    told = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+    return f"{'ranks' if ranges[1:] or ranges[0][1:] != ranges[0][:1] else 'rank'} {told}"
 
 
 def _series(timeline: Timeline) -> Series:
@@ -131,10 +184,15 @@ def document(report: RunReport, root: Path) -> dict[str, Any]:
     return {
         "version": __version__,
         "torch": report.torch,
-        "findings": [{**each.plain(below), "fixes": []} for each in report.findings],
+        "findings": [{**each.plain(below), "fixes": [], **_ranks(report, each)} for each in report.findings],
         "limits": [each.plain(below) for each in report.limits],
         "errors": [],
     }
+
+
+def _ranks(report: RunReport, finding: Finding) -> dict[str, Any]:
+    seen = [part.rank for part in report.seen_in(finding) if part.rank is not None]
+    return {"ranks": seen} if seen else {}
 
 
 def last_run(report: RunReport, root: Path) -> dict[str, Any]:
@@ -150,12 +208,35 @@ def last_run(report: RunReport, root: Path) -> dict[str, Any]:
       `stride` (passes between two samples), and the lists `seconds`, `nodes`, `saved_bytes`.
     - `host_reads`: per line `file`, `line`, `count`, `steps` (optimizer steps in which it was seen), `ops`.
     - `costs`: `seconds`, `own_seconds`, `operators`, `light`.
+    - `ended`: false where the run went on when this was written, or was killed.
+    - `ranks`: for each of several processes `rank` (null for one that has none), `process`, `ended`, `torch`, and its own
+      `series`, `host_reads` and `costs`. A finding has `ranks`, too: those that saw it. The lists above are then those
+      of the process that had most at each line.
     """
-    return {
+    told = {
         "schema": SCHEMA,
         **document(report, root),
         "command": list(report.command),
         "files": {shown(name, root): digest for name, digest in report.files},
+        "ended": report.ended,
+        **_figures(report, root),
+    }
+    if report.parts:
+        told["ranks"] = [
+            {
+                "rank": part.rank,
+                "process": part.label,
+                "ended": part.ended,
+                "torch": part.torch,
+                **_figures(part, root),
+            }
+            for part in report.parts
+        ]
+    return told
+
+
+def _figures(report: RunReport, root: Path) -> dict[str, Any]:
+    return {
         "series": [
             {
                 "file": shown(s.path, root),
@@ -203,76 +284,3 @@ def shown(path: str, root: Path) -> str:
         return str(absolute.relative_to(root))
     except ValueError:
         return str(absolute)
-
-
-def text_report(report: RunReport, root: Path | None = None) -> str:
-    """The report for people, with the source lines."""
-    root = root or Path.cwd()
-    out: list[str] = []
-    for finding in report.findings:
-        out.append(
-            f"{shown(finding.path, root)}:{finding.span.line}:{finding.span.column}: "
-            f"{finding.severity.value}: {finding.code} [{finding.name}] {finding.message}"
-        )
-        out.extend(_quoted(finding.path, finding.span))
-        for related in finding.related:
-            out.append(f"    {shown(related.path, root)}:{related.span.line}: {related.message}")
-            out.extend("    " + text for text in _quoted(related.path, related.span, marked=False))
-        out.extend(f"    {line}" for note in finding.notes for line in note.split("\n"))
-        out.append("")
-    if report.reads:
-        out.append("Host reads (an accelerator would make the host wait):")
-        for read in report.reads:
-            steps = f" in {read.steps} steps" if read.steps > 1 else ""
-            out.append(
-                f"    {shown(read.path, root)}:{read.line}: {read.count} times{steps} ({', '.join(read.ops)})"
-            )
-        out.append("")
-    for series in report.series:
-        if series.nodes:
-            out.append(
-                f"{shown(series.path, root)}:{series.line}: {series.passes} passes ({series.what}): live graph nodes "
-                f"{series.nodes[0]} -> {series.nodes[-1]}, saved bytes {series.saved_bytes[0]:,} -> "
-                f"{series.saved_bytes[-1]:,}, at most {max(series.saved_bytes):,}"
-            )
-    if report.series:
-        out.append("")
-    out.extend(f"note: {limit.message}" for limit in report.limits)
-    costs = report.costs
-    out.append(
-        f"{_count(report.findings)}; watched {costs.operators:,} operators in {costs.seconds:.2f} s, "
-        f"{costs.own_seconds:.2f} s of them spent by the monitor{' (light)' if costs.light else ''}"
-    )
-    return "".join(printable(line) + "\n" for line in out)
-
-
-def _quoted(path: str, span: Span, marked: bool = True) -> list[str]:
-    source = lines.file(path)
-    if not 0 < span.line <= len(source.lines):
-        return []
-    text = source.lines[span.line - 1].rstrip()
-    bare = text.lstrip()
-    quoted = [f"  {span.line:>5} | {_printed(bare)}"]
-    if marked:
-        start = max(span.column - 1 - (len(text) - len(bare)), 0)
-        end = span.end_column - 1 - (len(text) - len(bare)) if span.end_line == span.line else len(bare)
-        under = "^" * max(len(_printed(bare[start:end])), 1)
-        quoted.append("        | " + " " * len(_printed(bare[:start])) + under)
-    return quoted
-
-
-def _printed(source: str) -> str:
-    return printable(source.replace("\t", "    "))
-
-
-def _count(findings: tuple[Finding, ...]) -> str:
-    if not findings:
-        return "nothing found"
-    words = []
-    for severity in Severity:
-        number = sum(f.severity is severity for f in findings)
-        if number:
-            words.append(
-                f"{number} {severity.value}{'s' if number > 1 and severity is not Severity.INFORMATION else ''}"
-            )
-    return ", ".join(words)

@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -50,7 +51,7 @@ class WatchedRun:
             silent_writes=SilentWrites(state),
         )
         self.forked = False
-        self.elapsed = 0.0
+        self.on_pulse: Callable[[], None] | None = None
         self._writers = Writers(state.frames, state.graph, Backward.inside_hook.__code__, state.closures)
         self._errors = TorchErrors(state.findings, state.frames, state.graph, observers.gradients.latest_cut)
         self._optimizer_steps = OptimizerSteps(state, self._watch, observers)
@@ -67,10 +68,16 @@ class WatchedRun:
         self._local = threading.local()
         self._excepthook: Any = None
         self._began = 0.0
+        self._elapsed: float | None = None
 
     @property
     def closed(self) -> bool:
         return self.state.closed
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds for which was watched."""
+        return time.perf_counter() - self._began if self._elapsed is None else self._elapsed
 
     @property
     def frames(self) -> Frames:
@@ -129,17 +136,10 @@ class WatchedRun:
         if state.closed:
             return
         state.tracer.close()
-        if threading.gettrace() == self._thread_started:
-            threading.settrace(None)
-        if threading.excepthook == self._thread_failed:
-            threading.excepthook = self._excepthook
         if not self._watch().stop() and self._watch().on:
             state.say("Another dispatch mode was left on the stack, so the monitor could not leave it.")
-        self._backward.remove()
-        self._patches.remove()
-        self._sync_debug.remove()
-        self._optimizer_steps.remove()
-        self.elapsed = time.perf_counter() - self._began
+        self._take_off()
+        self._elapsed = self.elapsed
         complete = error is None or isinstance(error, SystemExit)
         with state.looking(), state.silenced():
             if error is not None and not complete:
@@ -153,6 +153,16 @@ class WatchedRun:
         state.tracer.clean(sys._getframe(1))
         state.frames.base = None
         _current = None
+
+    def _take_off(self) -> None:
+        if threading.gettrace() == self._thread_started:
+            threading.settrace(None)
+        if threading.excepthook == self._thread_failed:
+            threading.excepthook = self._excepthook
+        self._backward.remove()
+        self._patches.remove()
+        self._sync_debug.remove()
+        self._optimizer_steps.remove()
 
     def _say_limits(self, error: BaseException | None) -> None:
         say = self.state.say
@@ -195,6 +205,8 @@ class WatchedRun:
 
     def _pulsed(self) -> None:
         """Light mode watches the first pulses and then a sample of them."""
+        if self.on_pulse is not None:
+            self.on_pulse()
         state = self.state
         if not state.light:
             return
@@ -219,12 +231,14 @@ class WatchedRun:
         self._excepthook(arguments)
 
     def leave_to_parent(self) -> None:
-        """In a forked child, such as a worker of a DataLoader: it runs unwatched."""
+        """In a forked child, such as a worker of a DataLoader: it is not watched, or anew by a run of its own."""
+        global _current
         if self.closed:
             return
         self._watch().stop()
         self.state.closed = self.state.graph.closed = self.forked = True
-        self._backward.remove()
+        self._take_off()
+        _current = None
 
 
 _current: WatchedRun | None = None
