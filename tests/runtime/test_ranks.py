@@ -217,7 +217,7 @@ def test_silence_of_what_was_not_watched_is_no_good_sign():
 
 
 def test_ranks_of_other_launchers():
-    from gradguard.runtime.ranks import rank_of
+    from gradguard.runtime.launchers import rank_of
 
     slurm = {
         "SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "7", "SLURM_NODEID": "2", "SLURM_STEP_TASKS_PER_NODE": "2(x2),3",

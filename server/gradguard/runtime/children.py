@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gradguard.runtime.ranks import FOLDER, rank_of
+from gradguard.runtime.launchers import rank_of
+from gradguard.runtime.ranks import FOLDER
 
 PACKAGE = str(Path(__file__).resolve().parents[2])
 # Processes that work for a program and run none of its training.

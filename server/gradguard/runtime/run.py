@@ -18,8 +18,9 @@ from gradguard.disk.writing import replace_file
 from gradguard.runtime import programs
 from gradguard.runtime.errors import trimmed_traceback
 from gradguard.runtime.html import html_report
+from gradguard.runtime.launchers import rank_of
 from gradguard.runtime.programs import NotStarted, Program
-from gradguard.runtime.ranks import FOLDER, Member, rank_of
+from gradguard.runtime.ranks import FOLDER, Member
 from gradguard.runtime.report import RunReport, document
 from gradguard.runtime.report_text import text_report
 from gradguard.runtime.watching import Watching
