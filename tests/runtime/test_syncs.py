@@ -41,6 +41,8 @@ first = len(queued)
 library = torch.library.Library("stand_in", "DEF")
 library.define("waiting(Tensor x) -> Tensor")
 library.impl("waiting", lambda x: (wait(), x.clone())[1], "CPU")
+library.define("copied(Tensor x, *, Device? device=None) -> Tensor")
+library.impl("copied", lambda x, device=None: (wait(), x.clone())[1], "CPU")
 def initialise():
     state["ready"] = True
     for call, _ in list(queued)[first:]:
@@ -61,6 +63,7 @@ for step in range(4):
     opt.zero_grad()
     wait()
     torch.ops.stand_in.waiting(w)
+    torch.ops.stand_in.copied(w, device="cuda")
 with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")
     wait()
@@ -102,6 +105,9 @@ def test_waits_are_counted_and_hidden_from_the_program():
     messages = {line: message for line, _, _, message, _ in seen.findings}
     assert "(a wait for CUDA): 4 times in 4 steps" in messages[line_of("wait()")]
     assert "(stand_in::waiting): 4 times in 4 steps" in messages[line_of("torch.ops.stand_in.waiting(w)")]
+    copy = line_of('torch.ops.stand_in.copied(w, device="cuda")')
+    assert (copy, "GG304") in seen.lines
+    assert "until a value of its own is on the device (stand_in::copied): 4 times" in messages[copy]
 
 
 def test_a_mode_of_the_program_is_its_own():

@@ -9,6 +9,7 @@ from gradguard.engine.domain.events import (
     ArgumentWrite,
     BrokenGraph,
     ContextKeeps,
+    DeviceCopy,
     Event,
     FunctionMutation,
     GradientAlias,
@@ -24,7 +25,7 @@ from gradguard.engine.domain.events import (
     UnusedGraph,
 )
 from gradguard.findings import Applicability, FixPlan, Limit, Span, internal_error, traceback_of
-from gradguard.fixplans import backwards, clones, contexts, kept, reads
+from gradguard.fixplans import backwards, clones, contexts, copies, kept, reads
 from gradguard.fixplans.caught import caught
 from gradguard.fixplans.model import Context, Events
 from gradguard.fixplans.refused import permitted, relaxed
@@ -103,6 +104,8 @@ def _planned(context: Context, event: Event) -> list[FixPlan]:
             return kept.broken(context, event)
         case RetainGraph():
             return backwards.retained(context, event)
+        case DeviceCopy():
+            return copies.copied(context, event)
         case HostRead() if event.compiled:
             return []
         case HostRead():

@@ -1,8 +1,8 @@
-"""What the rules on host reads share: which reads count, and how they are said."""
+"""What the rules on waits of the host share: which count, and how they are said."""
 
 from __future__ import annotations
 
-from gradguard.engine.domain.events import HostRead
+from gradguard.engine.domain.events import HostWait
 from gradguard.rules.model import Context
 
 _PER = {
@@ -13,13 +13,13 @@ _PER = {
 }
 
 
-def counts(context: Context, event: HostRead) -> bool:
-    """Reads of an accelerator on every pass. An unknown device counts where the file names an accelerator."""
+def counts(context: Context, event: HostWait) -> bool:
+    """Waits for an accelerator on every pass. An unknown device counts where the file names an accelerator."""
     if event.guarded or event.device == "cpu" or event.per == "once":
         return False
     return event.device == "accelerator" or "accelerator" in context.analysis.devices
 
 
-def often(event: HostRead) -> str:
-    """How often the read happens."""
+def often(event: HostWait) -> str:
+    """How often it happens."""
     return _PER.get(event.per, "on every pass")

@@ -31,6 +31,7 @@ NAMES = {
     "GG209": "hook-registered-again",
     "GG301": "item-in-loop",
     "GG302": "implicit-sync-in-loop",
+    "GG304": "copy-to-device-in-loop",
 }
 
 Where = Place | tuple[str, int] | None

@@ -1,4 +1,5 @@
-"""Operators that make the host wait for a device, by line and pass (GG301, GG302).
+"""Operators that make the host wait for a device, by line and pass (GG301, GG302), and torch tells of
+copies to a device that do (GG304).
 
 On a CPU nothing waits, but the same operators run; they are counted as what would wait on an accelerator. Reads
 of a library, such as an optimizer, are left out: they are not the user's statement.
@@ -42,7 +43,7 @@ DEVICE = re.compile(r"\b(cuda|mps|xpu|npu|hpu|tpu|xla|accelerator|device|acceler
 class HostSync:
     """Host syncs at one place. first, last: number of optimizer steps done at the first and last one.
 
-    sites: how often by which callers. per_wait: how many reads on a CPU stand for one on an accelerator, 0 if none would
+    sites: how often by which callers. to_device: how often for a copy to the device, not from it. per_wait: how many reads on a CPU stand for one on an accelerator, 0 if none would
     be. left: those that are missing for the next one.
     """
 
@@ -50,6 +51,7 @@ class HostSync:
     per_wait: int = 1
     left: int = 1
     count: int = 0
+    to_device: int = 0
     first: int = 0
     last: int = 0
     ops: Counter[str] = field(default_factory=Counter)
@@ -92,14 +94,14 @@ class HostSyncs:
         on_cpu = not plan.copies and device == "cpu"
         self.count(f"aten::{plan.name}", on_cpu, frame)
 
-    def count(self, what: str, on_cpu: bool, frame: FrameType) -> None:
+    def count(self, what: str, on_cpu: bool, frame: FrameType, *, to_device: bool = False) -> None:
         caller: FrameType | None = frame
         while caller is not None and _acts_for_caller(caller.f_code.co_filename):
             caller = caller.f_back
         if caller is not None and self._frames.kind(caller.f_code) == USER:
-            self._count(what, on_cpu, caller)
+            self._count(what, on_cpu, caller, to_device)
 
-    def _count(self, what: str, on_cpu: bool, user: FrameType) -> None:
+    def _count(self, what: str, on_cpu: bool, user: FrameType, to_device: bool = False) -> None:
         key = (id(user.f_code), user.f_lasti)
         sync = self.by_place.get(key)
         if sync is None:
@@ -111,6 +113,7 @@ class HostSyncs:
             return
         sync.left = sync.per_wait
         sync.count += 1
+        sync.to_device += to_device
         sync.sites[self._frames.site(user)] += 1
         sync.last = self.steps
         sync.ops[what] += 1
@@ -208,6 +211,10 @@ class HostSyncs:
         steps = sync.last - sync.first + 1
         often = f"{sync.count} times in {steps} steps" if sync.last > sync.first else f"{sync.count} times"
         what = ", ".join(sorted(sync.ops))
+        if sync.to_device == sync.count:
+            message = f"The host waits here until a value of its own is on the device ({what}): {often}."
+            self._findings.add("GG304", sync.place, message, Severity.INFORMATION)
+            return
         message = (
             f"The host waits for a value of the device here ({what}): {often}."
             if not sync.on_cpu

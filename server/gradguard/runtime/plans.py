@@ -99,13 +99,26 @@ def _is_composite(name: str) -> bool:
 
 def copies_to_host(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a copy moves values from a device to the host, for which the host waits."""
-    target = kwargs.get("device")
-    source = args[0]
-    if target is None and len(args) > 1 and isinstance(args[1], torch.Tensor):
-        target, source = args[0].device, args[1]
-    if target is None or kwargs.get("non_blocking"):
+    source, target = _ends(args, kwargs)
+    if not target or kwargs.get("non_blocking"):
         return False
-    return torch.device(target).type == "cpu" and source.device.type not in ("cpu", "meta")
+    return target == "cpu" and source not in ("cpu", "meta")
+
+
+def copies_to_device(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether an operator that waits is a copy of the host's values to a device."""
+    source, target = _ends(args, kwargs)
+    return source == "cpu" and target not in ("", "cpu", "meta")
+
+
+def _ends(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str]:
+    """Types of the devices that a copy is made from and to; empty where an operator says none."""
+    if not args or not isinstance(args[0], torch.Tensor):
+        return "", ""
+    target = kwargs.get("device")
+    if target is None and len(args) > 1 and isinstance(args[1], torch.Tensor):
+        return args[1].device.type, args[0].device.type
+    return args[0].device.type, torch.device(target).type if target is not None else ""
 
 
 def masks_read(plan: Plan, args: tuple[Any, ...]) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from gradguard.runtime.host_syncs import HostSyncs
+from gradguard.runtime.plans import copies_to_device
 from gradguard.runtime.run_state import RunState
 from gradguard.runtime.watch import Watch
 
@@ -112,4 +113,5 @@ class SyncDebug:
         # Above the dispatch stands the code that called the operator.
         above = at.f_back if at is not None else None
         what = "a wait for CUDA" if func is None else func._schema.name
-        self._host_syncs.count(what, False, above or frame)
+        to_device = at is not None and copies_to_device(at.f_locals["args"], at.f_locals["kwargs"] or {})
+        self._host_syncs.count(what, False, above or frame, to_device=to_device)

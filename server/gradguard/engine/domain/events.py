@@ -263,26 +263,45 @@ class CreateGraphCycle(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class HostRead(Event):
-    """GG301, GG302, GG303: the host waits for the device."""
+class HostWait(Event):
+    """GG301 to GG304: the host waits for the device. Which kind of wait it is, its class tells."""
 
     how: str
-    """`item`, `tolist`, `cpu`, `numpy`, `float`, `bool`, `print`, `index`, `mask`, ..."""
+    """Of a read: `item`, `tolist`, `cpu`, `numpy`, `float`, `bool`, `print`, `index`, `mask`, ..."""
     text: str
     loop: Place | None
     guarded: bool
-    implicit: bool
     device: str
     """`accelerator`, `cpu` or `unknown`."""
     per: str = "step"
     """`step`, `parameter`, `element`, `call` (a method that is called once a step) or `once`."""
+    compiled: bool = False
+    statement: ast.stmt | None = None
+    settled: bool = False
+    """A later pass of the loop has shown whether the wait is guarded; a first pass knows the loop's counter."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostRead(HostWait):
+    """GG301, GG302, GG303: a value is read from the device."""
+
+    implicit: bool = False
     before_backward: bool = False
     """A backward through the tensor that is read comes later."""
     used: str = ""
     """`guarded` where the value is used under guards only that the read is not under, or empty."""
-    compiled: bool = False
-    statement: ast.stmt | None = None
     checks: bool = False
     """A distribution checks its arguments."""
-    settled: bool = False
-    """A later pass of the loop has shown whether the read is guarded; a first pass knows the loop's counter."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCopy(HostWait):
+    """GG304: a value of the host is copied to the device, one that could have been there.
+
+    how: `number`, as of `torch.tensor(0.5, device=device)`; `made`, of what a factory has made on the host; `values`,
+    constants; `same`, the tensor that the last pass has copied; `pageable`, asked for without waiting, of a memory that
+    is not pinned.
+    """
+
+    source: Place | None = None
+    """Where the tensor, or the loader that gave it, was made."""

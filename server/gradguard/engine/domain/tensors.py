@@ -221,12 +221,14 @@ class Tensor:
         "leaf",
         "likely",
         "made_no_grad",
+        "made_of",
         "memory",
         "multi",
         "node",
         "number",
         "offset",
         "own_counter",
+        "pageable",
         "parameter",
         "region",
         "requires_grad",
@@ -264,6 +266,10 @@ class Tensor:
         self.own_counter = False
         """Of an inference tensor: `.data` or `detach()` outside of inference mode gave it a counter, so it may be written."""
         self.device: str | None = None
+        self.made_of = ""
+        """Of what a factory has made, which could have made it on another device: `number`, `values` or `size`."""
+        self.pageable: Place | None = None
+        """The factory or loader that has made it without `pin_memory`: a copy to a device waits."""
         self.dtype: str | None = None
         self.shape: tuple[object, ...] | None = None
         self.strides: tuple[int, ...] | None = None

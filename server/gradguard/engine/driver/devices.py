@@ -11,17 +11,26 @@ from gradguard.source.text import Source
 _ACCELERATOR = re.compile(
     r"""["'](?:cuda|mps|xpu|npu|hpu)\b|\.cuda\(|\.to\((?:self\.)?\w*device|\baccelerat"""
 )
+_DEFAULT = re.compile(r"\bset_default_(?:device|tensor_type)\b|\bwith torch\.device\b")
 
 
 def named_devices(source: Source) -> frozenset[str]:
-    """`accelerator` where the code names one; what comments and docstrings say of devices is for readers."""
-    for found in _ACCELERATOR.finditer(source.text):
+    """`accelerator` where the code names one, `default` where it sets the device of what is made without one.
+
+    What comments and docstrings say of devices is for readers.
+    """
+    patterns = {"accelerator": _ACCELERATOR, "default": _DEFAULT}
+    return frozenset(name for name, pattern in patterns.items() if _names(source, pattern))
+
+
+def _names(source: Source, pattern: re.Pattern[str]) -> bool:
+    for found in pattern.finditer(source.text):
         start = source.text.rfind("\n", 0, found.start()) + 1
         if "#" in source.text[start : found.start()]:
             continue
         if not _in_docstring(source.tree, source.text.count("\n", 0, found.start()) + 1):
-            return frozenset({"accelerator"})
-    return frozenset()
+            return True
+    return False
 
 
 def _in_docstring(tree: ast.Module, line: int) -> bool:

@@ -23,7 +23,7 @@ from gradguard.engine.domain.values import (
     tensors_in,
 )
 from gradguard.engine.models.registry import Registry
-from gradguard.engine.observe import graphs, reads
+from gradguard.engine.observe import copies, graphs, reads
 from gradguard.engine.observe.lending import lend
 from gradguard.engine.python.attributes import note_device
 from gradguard.engine.state.coerce import number
@@ -51,6 +51,14 @@ def options(run: Run, made: Tensor, call: Call) -> Tensor:
         made.device = None if of_tensor else "accelerator"
     flag = call.kwargs.get("requires_grad", False)
     made.requires_grad = known_truth(flag)
+    if device is None:
+        made.pageable = copies.pinned_said(call)
+    return made
+
+
+def _of_size(made: Tensor, call: Call) -> Tensor:
+    """`torch.zeros(3)` could have been made on a device."""
+    made.made_of = "size" if call.kwargs.get("device") is None and made.device == "cpu" else ""
     return made
 
 
@@ -73,7 +81,7 @@ def _sized(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         reads.host_read(run, frame, node, "size", tensor, implicit=True)
     for each in size.items if isinstance(size, (TupleV, ListV)) else ():
         number(each)
-    return options(run, made, call)
+    return _of_size(options(run, made, call), call)
 
 
 def _sizes(size: Value) -> tuple[object, ...] | None:
@@ -105,7 +113,7 @@ def _counted(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         number(value)
         for tensor in tensors_in(value):
             reads.host_read(run, frame, node, "size", tensor, implicit=True)
-    return options(run, made, call)
+    return _of_size(options(run, made, call), call)
 
 
 @MODELS.torch_function("torch.zeros_like", "torch.ones_like", "torch.empty_like", "torch.rand_like", "torch.randn_like", "torch.full_like", "torch.randint_like")  # fmt: skip
@@ -130,6 +138,9 @@ def new_like(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -
     made = run.tensor(call.place)
     made.dtype, made.device = owner.dtype, owner.device
     made.cuts = graphs.cuts_in(run, call.get(0, "data"))
+    if call.name == "new_tensor":
+        like = Sym(("device", owner.number, owner.device), "device")
+        copies.from_numbers(run, call, call.get(0, "data"), call.kwargs.get("device", like))
     layout.fresh(made, _sizes(call.args[0] if len(call.args) == 1 else TupleV(tuple(call.args))), [])
     if "device" in call.kwargs or "dtype" in call.kwargs or "requires_grad" in call.kwargs:
         device = made.device
@@ -152,7 +163,15 @@ def _tensor(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     if any(t.requires_grad is not False for t in cut):
         made.source = "rewrapped"
         made.cuts |= graphs.cut_off(run, cut, call.place, call.name, spelling.source_text(node))
-    return options(run, made, call)
+    return _of_numbers(run, made, source, call.kwargs.get("device"), call)
+
+
+def _of_numbers(run: Run, made: Tensor, data: Value, device: Value, call: Call) -> Tensor:
+    """Python's numbers become a tensor of the host, which is copied where another device is asked for."""
+    copies.from_numbers(run, call, data, device)
+    options(run, made, call)
+    made.made_of = copies.made_of(data) if made.device == "cpu" else ""
+    return made
 
 
 Described = tuple[str | None, tuple[object, ...] | None]
@@ -230,6 +249,10 @@ def _wrap(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     if any(t.requires_grad is not False for t in tensors_in(source)):
         made.source = "rewrapped"
         made.cuts = graphs.cut_off(run, tensors_in(source), call.place, call.name, spelling.source_text(node))
+    if name in ("as_tensor", "asarray"):
+        return _of_numbers(run, made, source, call.get(2, "device"), call)
+    if isinstance(source, (ListV, TupleV)):
+        made.made_of = copies.made_of(source)
     return options(run, made, call)
 
 

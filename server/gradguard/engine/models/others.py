@@ -32,7 +32,7 @@ from gradguard.engine.domain.values import (
 )
 from gradguard.engine.models import opaque
 from gradguard.engine.models import tensor_methods as tensors
-from gradguard.engine.observe import graphs, holders, reads
+from gradguard.engine.observe import copies, graphs, holders, reads
 from gradguard.engine.observe.lending import TELLING, lend
 from gradguard.engine.python import contexts
 from gradguard.engine.python.calls import call_value
@@ -224,6 +224,8 @@ def unknown_object_method(run: Run, frame: Frame, owner: Sym, name: str, call: C
         return owner
     if name in ("to", "cuda", "cpu", "float", "half", "long", "double") and owner.kind == "any":
         # A batch or a module moved somewhere: what it is stays open, but it is what it was.
+        if name in ("to", "cuda"):
+            copies.batch_moved(run, call, owner, "cuda" if name == "cuda" else call.get(0, "device"))
         return _moved(run, owner, name, call)
     # What stood where only a number can stand has these methods too: it is one of NumPy's.
     described = owner.name in ("dtype", "device", "shape") or owner.kind in _NUMBER_KINDS

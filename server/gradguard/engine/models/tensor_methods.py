@@ -25,7 +25,7 @@ from gradguard.engine.domain.values import (
     tensors_in,
 )
 from gradguard.engine.models import creation, hooks
-from gradguard.engine.observe import graphs, reads
+from gradguard.engine.observe import copies, graphs, reads
 from gradguard.engine.observe.lending import lend
 from gradguard.engine.state.run import Run
 
@@ -54,7 +54,7 @@ def attribute(run: Run, frame: Frame, owner: Tensor, name: str, node: ast.AST) -
     if name == "dtype":
         return TorchName(f"torch.{owner.dtype}") if owner.dtype else Sym(("dtype", owner.number), "dtype")
     if name == "device":
-        return Sym(("device", owner.number), "device")
+        return Sym(("device", owner.number, owner.device), "device")
     if name in ("is_cuda", "is_cpu") and owner.device == "cpu":
         return name == "is_cpu"
     if name in (
@@ -368,7 +368,8 @@ def _shared(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) ->
     return owner
 
 
-def _self(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+def _pinned(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
+    owner.pageable = None
     return owner
 
 
@@ -414,14 +415,16 @@ def _to(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Val
     elif name == "cpu":
         values["device"] = "cpu"
         reads.host_read(run, frame, node, "cpu", owner, implicit=False)
-    copies = known_truth(call.kwargs.get("copy", flags[1] if len(flags) > 1 else False))
+    if "device" in values or "other" in values:
+        copies.moved(run, call, node, owner, values.get("other", values.get("device")))
+    copied = known_truth(call.kwargs.get("copy", flags[1] if len(flags) > 1 else False))
     method_name = f"Tensor.{name}"
     same = both(
         shapes.memory_fact("same_dtype", owner, values, method_name),
         shapes.memory_fact("same_device", owner, values, method_name),
     )
     same = both(same, layout.said_to_lie_as(owner, values["memory_format"]))
-    if same is True and copies is False:
+    if same is True and copied is False:
         return owner
     dtype = shapes.dtype_of(values.get("dtype")) or shapes.cast_target(name)
     other = values.get("other")
@@ -430,7 +433,7 @@ def _to(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Val
     elif dtype is None and values.get("dtype") is None:
         dtype = owner.dtype
     made: Tensor
-    if same is None and copies is False:
+    if same is None and copied is False:
         made = machine.make_view(run, owner, name, call.place, sure=False)
         made.contiguous = owner.contiguous
     else:
@@ -495,7 +498,7 @@ _METHODS: dict[str, Handler] = {
     "retain_grad": _retain,
     "items": _of_a_mapping,
     "keys": _of_a_mapping,
-    "pin_memory": _self,
+    "pin_memory": _pinned,
     "resize_": _resize,
     "resize_as_": _resize,
     "share_memory_": _shared,

@@ -305,6 +305,9 @@ def _dataset(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     )
     if loader:
         made.attributes["dataset"] = call.get(0, "dataset")
+        # What a `collate_fn` puts together may lie anywhere.
+        given = call.open_args or call.get(6, "collate_fn") is not None
+        made.attributes["pin_memory"] = run.fresh("bool") if given else call.get(7, "pin_memory", False)
     else:
         made.attributes["tensors"] = TupleV(tuple(call.args))
     return made

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Hashable
 from dataclasses import replace
 
-from gradguard.engine.domain.events import HostRead
+from gradguard.engine.domain.events import DeviceCopy, HostRead, HostWait
 from gradguard.engine.domain.loops import Loop
 from gradguard.engine.domain.spelling import source_text
 from gradguard.engine.domain.tensors import Tensor
@@ -37,22 +38,21 @@ def host_read(
     """
     run.trail.act()
     loop = run.loops[-1] if run.loops else None
-    per = _per(run, loop, frame)
+    per = how_often(run, loop)
     if per == "once" and not run.compiled:
         return None
-    guarded = any(guard.periodic or guard.data for guard in run.guards[loop.guards if loop else 0 :])
     event = HostRead(
         run.place(frame, node),
         tensor.device == "accelerator",
         how,
         text or source_text(node),
         loop.place if loop else None,
-        guarded,
-        implicit,
+        guarded(run, loop),
         tensor.device or "unknown",
-        per=per,
-        compiled=run.compiled > 0,
-        statement=run.statement,
+        per,
+        run.compiled > 0,
+        run.statement,
+        implicit=implicit,
         checks=checks,
     )
     read = Read(len(run.guards), event=event, loop=loop, node=tensor.node, order=run.tick())
@@ -61,8 +61,13 @@ def host_read(
     return read
 
 
-def verdicts(run: Run) -> list[HostRead]:
-    """The reads at the end of a path.
+def guarded(run: Run, loop: Loop | None) -> bool:
+    """Whether a condition inside the loop keeps the running statement from most of its passes."""
+    return any(guard.periodic or guard.data for guard in run.guards[loop.guards if loop else 0 :])
+
+
+def verdicts(run: Run) -> list[HostWait]:
+    """The reads at the end of a path, and what is copied to the device.
 
     What the first pass of a loop reads and no later one does unless a condition holds is not read on every pass: there
     the loop's counter, which is known in the first pass, has decided (`if step % 50 == 0`, `if step in (0, 50)`).
@@ -73,8 +78,11 @@ def verdicts(run: Run) -> list[HostRead]:
         if read.loop is not None and read.iteration and not read.event.guarded
     }
     told = []
+    same = _copied_again(run.reads)
     for read in run.reads:
         loop, event = read.loop, read.event
+        if isinstance(event, DeviceCopy) and not _worth_it(read, same):
+            continue
         if loop is not None and loop.inner:
             continue
         event = read.verdict
@@ -83,6 +91,31 @@ def verdicts(run: Run) -> list[HostRead]:
             event = replace(event, guarded=event.guarded or seldom, settled=True)
         told.append(event)
     return told
+
+
+def _copied_again(reads: list[Read]) -> set[tuple[ast.AST, Hashable]]:
+    """What two passes of one loop have copied alike, by place and data."""
+    first: dict[tuple[int, ast.AST, Hashable], int] = {}
+    again = set()
+    for read in reads:
+        if read.loop is not None and read.data is not None:
+            node = read.event.place.node
+            if first.setdefault((read.loop.number, node, read.data), read.iteration) != read.iteration:
+                again.add((node, read.data))
+    return again
+
+
+def _worth_it(read: Read, same: set[tuple[ast.AST, Hashable]]) -> bool:
+    """Whether a copy to the device is one that each of many passes makes for nothing."""
+    loop, event = read.loop, read.event
+    if loop is None:
+        return True
+    if not (loop.long or loop.trains or loop.calls):
+        return False
+    if event.how in ("same", "values"):
+        return (event.place.node, read.data) in same
+    # That the same tensor is copied again says more.
+    return event.how != "pageable" or not any(node is event.place.node for node, _ in same)
 
 
 def to_numpy(run: Run, frame: Frame, node: ast.AST, tensor: Tensor, *, implicit: bool) -> None:
@@ -108,7 +141,8 @@ _SHOWS = frozenset({"__repr__", "__str__", "extra_repr"})
 """Methods that run when a person looks at an object."""
 
 
-def _per(run: Run, loop: Loop | None, frame: Frame) -> str:
+def how_often(run: Run, loop: Loop | None) -> str:
+    """What a wait at this moment happens once for; `HostWait.per`."""
     if _while_made(run, loop) or any(function.name in _SHOWS for function in run.functions):
         return "once"
     if any(one.over == "parameters" for one in run.loops):

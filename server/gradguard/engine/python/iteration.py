@@ -10,7 +10,7 @@ from gradguard.engine.dispatch import torchcalls
 from gradguard.engine.domain import classes
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.keys import HOST, LOADER, Key
-from gradguard.engine.domain.tensors import Tensor
+from gradguard.engine.domain.tensors import Place, Tensor
 from gradguard.engine.domain.values import (
     ArrayV,
     ClassV,
@@ -170,23 +170,29 @@ def _loader(run: Run, frame: Frame, value: Instance, node: ast.AST) -> IteratorV
         shape = dataset.attributes.get("tensors") if isinstance(dataset, Instance) else None
         if isinstance(shape, TupleV):
             return IteratorV(
-                (_batch(run, frame, shape, node) for _ in range(UNKNOWN_ITEMS)),
+                (_batch(run, frame, value, shape, node) for _ in range(UNKNOWN_ITEMS)),
                 exact=False,
                 data=True,
                 kind="data",
             )
     items = [run.fresh(data=True) for _ in range(UNKNOWN_ITEMS)]
     for item in items if path.endswith("DataLoader") else ():
-        item.key = Key(LOADER, item.key)
+        item.key = Key(LOADER, item.key, _unpinned(value))
     return IteratorV(iter(items), exact=False, data=True, kind="data")
 
 
-def _batch(run: Run, frame: Frame, like: TupleV, node: ast.AST) -> ListV:
+def _unpinned(loader: Instance) -> Place | None:
+    """Where a loader was made whose batches lie in memory that is not pinned."""
+    return loader.made if loader.attributes.get("pin_memory") is False else None
+
+
+def _batch(run: Run, frame: Frame, loader: Instance, like: TupleV, node: ast.AST) -> ListV:
     items: list[Value] = []
     for tensor in like.items:
         made = run.tensor(run.place(frame, node))
         made.source = "data"
         made.device = "cpu"
+        made.pageable = _unpinned(loader)
         if isinstance(tensor, Tensor):
             made.dtype = tensor.dtype
         items.append(made)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
-from gradguard.engine.domain.events import GraphKept, HostRead
+from gradguard.engine.domain.events import GraphKept, HostRead, HostWait
 from gradguard.engine.domain.loops import Loop
 from gradguard.engine.domain.modes import Modes
 from gradguard.engine.domain.tensors import Node, Place, Tensor, Tri, Write
@@ -70,19 +71,23 @@ class Kept:
 
 @dataclass(slots=True, eq=False)
 class Read(Reading):
-    """A host read, and how the number was used."""
+    """A wait of the host, and how the number was used that was read."""
 
-    event: HostRead = field(kw_only=True)
+    event: HostWait = field(kw_only=True)
     loop: Loop | None = field(kw_only=True)
     node: Node | None = field(kw_only=True)
     """The node that recorded the tensor."""
     order: int = field(kw_only=True)
     iteration: int = field(default=0, kw_only=True)
     """The pass of the loop."""
+    data: Hashable = field(default=None, kw_only=True)
+    """What is copied: equal where it is the same again."""
 
     @property
-    def verdict(self) -> HostRead:
+    def verdict(self) -> HostWait:
         """The event, at the end of the path."""
+        if not isinstance(self.event, HostRead):
+            return self.event
         waits = self.node is not None and self.node.walks > self.order
         used = "guarded" if self.named and self.uses and self.uses == self.guarded else ""
         return replace(self.event, before_backward=waits, used=used) if waits or used else self.event
