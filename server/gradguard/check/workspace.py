@@ -38,6 +38,19 @@ class _Empty:
 
 EMPTY: Workspace = _Empty()
 
+
+class Overlaid:
+    """A workspace in which one file has another text."""
+
+    def __init__(self, inner: Workspace, changed: Source) -> None:
+        self.resolve = inner.resolve
+        self._inner, self._changed = inner, changed
+
+    def source(self, path: str) -> Source | None:
+        """See `Workspace.source`."""
+        return self._changed if path == self._changed.path else self._inner.source(path)
+
+
 LONGEST = 1_000_000
 """Characters of a text that is parsed, which is more than the longest that people write. Python parses a statement in
 one go, during which nothing else runs, and a tree may take hundreds of times what its text does."""

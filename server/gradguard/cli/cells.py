@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from gradguard.findings import Finding, Limit, Related, Span
-from gradguard.ide.fixall import Edits
+from gradguard.ide.edits import Edits
 from gradguard.source.ipynb import CodeCell, Notebook
 from gradguard.source.lines import LineIndex
 

@@ -31,7 +31,7 @@ from gradguard.disk.environment import torch_beside
 from gradguard.disk.links import Bounds
 from gradguard.disk.reading import SOURCE_BYTES, Unreadable, decode, read_bytes, too_large
 from gradguard.findings import Applicability, Finding, Span, traceback_of
-from gradguard.ide.fixall import Edits
+from gradguard.ide.edits import Edits
 from gradguard.source.decode import Undecodable
 from gradguard.source.ipynb import SUFFIX, read_notebook
 from gradguard.source.printable import printable_lines

@@ -17,6 +17,8 @@ from gradguard.cli.worker import Checker, Job, program
 from gradguard.disk.reading import Unreadable, decode, read_bytes
 from gradguard.disk.writing import replace_file
 from gradguard.ide import fixall
+from gradguard.ide.edits import Cell
+from gradguard.ide.trial import Check
 from gradguard.source.decode import Decoded, Undecodable
 from gradguard.source.ipynb import SUFFIX, merged, read_notebook
 from gradguard.source.printable import printable, printable_lines
@@ -74,7 +76,7 @@ def fix(job: Job, checker: Checker, *, unsafe: bool) -> Fixed:
     return Fixed(before, done.source.text, done.report, done.kinds, done.rounds)
 
 
-def _fix_notebook(job: Job, before: Decoded, check: fixall.Check, *, unsafe: bool) -> Fixed:
+def _fix_notebook(job: Job, before: Decoded, check: Check, *, unsafe: bool) -> Fixed:
     """Fix one cell after the other, each in what the ones before became. Raises Unreadable.
 
     Where a fix would cost a magic, its cell stays as it is.
@@ -84,7 +86,7 @@ def _fix_notebook(job: Job, before: Decoded, check: fixall.Check, *, unsafe: boo
         return Fixed(before, before.text, Report(), (), 0)
     notebook = read_notebook(before.text)
     report = check(source)
-    cell = fixall.Cell(notebook.program.starts)
+    cell = Cell(notebook.program.starts)
     texts: dict[int, str] = {}
     kinds: tuple[str, ...] = ()
     rounds = 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gradguard.findings import Finding, Limit, Severity
-from gradguard.ide.fixall import Edits
+from gradguard.ide.edits import Edits
 
 
 class Unread(str, Enum):

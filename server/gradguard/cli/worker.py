@@ -11,22 +11,28 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from gradguard.check.api import GATE, Report, check, lost, ordered
+from gradguard.check.api import GATE, Report, analysed, check, lost, ordered
+from gradguard.check.engine import answer
 from gradguard.check.ignores import UNUSED
 from gradguard.check.settings import Settings, options
-from gradguard.check.workspace import LONGEST, TOO_LONG, ReadingWorkspace, Workspace, source_roots
+from gradguard.check.workspace import LONGEST, TOO_LONG, Overlaid, ReadingWorkspace, Workspace, source_roots
 from gradguard.cli import plain
 from gradguard.cli.cache import Cache, digest
 from gradguard.cli.result import Trouble, Unread
 from gradguard.disk.links import Bounds
 from gradguard.disk.reading import Missing, Unreadable, decode, read_bytes, read_file
 from gradguard.findings import Finding
-from gradguard.ide.fixall import Edits, Writer
+from gradguard.ide.edits import Edits, Writer
+from gradguard.ide.trial import Trials
 from gradguard.source.decode import Decoded
 from gradguard.source.ipynb import SUFFIX, read_notebook
 from gradguard.source.text import Source
+
+if TYPE_CHECKING:
+    from gradguard.engine import Analysis as Tape
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,15 @@ def _of_caller(checked: Checked, shows: frozenset[str]) -> Checked:
     return replace(checked, report=kept, troubles=(), caller=True)
 
 
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """The text of a file that was checked last past the cache, and what the program did."""
+
+    job: Job
+    source: Source
+    tape: Tape | None
+
+
 COLLECT_AFTER = 100_000, 10, 20
 """When garbage is collected while a file is checked: an analysis makes many objects and frees nearly all by itself."""
 
@@ -98,6 +113,7 @@ class Checker:
         self._unread: dict[str, str] = {}
         """Files that imports lead to and that cannot be read, with the reason."""
         self._told: set[str] = set()
+        self._again: _Again | None = None
 
     def check(self, job: Job) -> Checked:
         """Check a file. Never raises; what goes wrong is told in `troubles`."""
@@ -132,8 +148,13 @@ class Checker:
         return self._add_edits(checked, job, source) if self._with_edits else checked
 
     def source_checked(self, job: Job, source: Source) -> Report:
-        """Check another text for the same file, past the cache."""
-        return check(source, job.settings, self.workspace(job.settings))
+        """Check another text for the same file, past the cache and with what is known of the text before it."""
+        before = self._again if self._again is not None and self._again.job == job else None
+        own = Source(source.path, source.text, before.source if before else None, source.breaks)
+        engine = partial(answer, previous=before.tape if before else None)
+        report, tape = analysed(own, job.settings, self.workspace(job.settings), engine)
+        self._again = _Again(job, own, tape)
+        return report
 
     def _fresh(self, job: Job, source: Source, key: str) -> Checked:
         workspace = _Recording(self.workspace(job.settings), self._digest)
@@ -202,14 +223,36 @@ class Checker:
         findings = (*checked.report.findings, *checked.report.elsewhere)
         if not any(finding.fixes for finding in findings):
             return checked
-        workspace = self.workspace(job.settings)
-        edits = []
-        writer = Writer()
-        for finding in findings:
-            source = own if finding.path == job.path else workspace.source(finding.path)
-            known = tuple(writer.edits(plan, source) if source else None for plan in finding.fixes)
-            edits.append((finding, known))
-        return replace(checked, report=checked.report.with_limits(writer.limits), edits=tuple(edits))
+        workspace, report, writer = self.workspace(job.settings), checked.report, Writer()
+        trials: dict[str, Trials | None] = {
+            own.path: Trials(own, report, lambda source: self.source_checked(job, source), writer)
+        }
+
+        def among(path: str) -> Trials | None:
+            if path not in trials:
+                source = workspace.source(path)
+                trials[path] = Trials(source, report, with_other, writer) if source else None
+            return trials[path]
+
+        def with_other(source: Source) -> Report:
+            return check(Source(own.path, own.text), job.settings, Overlaid(workspace, source))
+
+        edits: dict[Finding, tuple[Edits | None, ...]] = {}
+
+        def offered(finding: Finding) -> Finding:
+            there = among(finding.path)
+            made = [(plan, there.edits(finding, plan) if there else None) for plan in finding.fixes]
+            made = [each for each in made if each[1] is not None]
+            kept = replace(finding, fixes=tuple(plan for plan, _ in made))
+            edits[kept] = tuple(own for _, own in made)
+            return kept
+
+        shown = replace(
+            report,
+            findings=tuple(map(offered, report.findings)),
+            elsewhere=tuple(map(offered, report.elsewhere)),
+        )
+        return replace(checked, report=shown.with_limits(writer.limits), edits=tuple(edits.items()))
 
     # The cache
 

@@ -38,7 +38,6 @@ KINDS: Mapping[str, Maker] = {
     "clone": clones.clone_expression,
     "detach-kept": graph.detach,
     "detach-after": graph.detach_after,
-    "data-to-detach": graph.data_to_detach,
     "keep-graph": graph.keep_graph,
     "sum-backwards": graph.sum_backwards,
     "drop-retain-graph": graph.drop_retain_graph,

@@ -11,7 +11,6 @@ from gradguard.engine.domain.events import (
     HookWrite,
     InputRewritten,
     SavedTensorMutated,
-    WriteFact,
 )
 from gradguard.findings import Applicability, FixPlan
 from gradguard.fixplans.blocks import function_around
@@ -78,21 +77,9 @@ def rewritten_inside(context: Context, event: InputRewritten) -> list[FixPlan]:
 
 
 def unseen(context: Context, event: SavedTensorMutated) -> list[FixPlan]:
-    """The ways out of a write that no counter saw, and the write spelled so that one sees it."""
+    """The ways out of a write that no counter saw."""
     write = event.write
     plans = ways_out(context, event)
-    if write.kind in ("op", "augmented", "setitem") and _through_data(write):
-        title = "Use `.detach()`, which autograd checks"
-        plans += context.plan(
-            "data-to-detach", title, Applicability.MANUAL, write.statement, write.place, name=write.text
-        )
     if write.kind == "numpy":
         plans += copied(context, write)
     return plans
-
-
-def _through_data(write: WriteFact) -> bool:
-    """Whether the writing statement spells `.data` itself, so that it can be spelled otherwise."""
-    parts = ast.walk(write.statement) if write.statement is not None else ()
-    spelled = any(isinstance(part, ast.Attribute) and part.attr == "data" for part in parts)
-    return spelled and ".data" in write.text

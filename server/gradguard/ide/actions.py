@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -10,10 +10,10 @@ from gradguard.check.api import Report
 from gradguard.check.workspace import Workspace
 from gradguard.findings import Applicability, Finding, FixPlan, Limit, Span
 from gradguard.ide import fixall
-from gradguard.ide.analysis import Analyser, Analysis
-from gradguard.ide.analysis import analysis as analyse
-from gradguard.ide.fixall import Cell
+from gradguard.ide.analysis import Again, Analyser, Analysis, said
+from gradguard.ide.edits import Cell, edits_of
 from gradguard.ide.ignore import ignoring
+from gradguard.ide.trial import Check, Trials
 from gradguard.ide.wording import Wording
 from gradguard.source.text import Source
 
@@ -85,6 +85,20 @@ def offers(analysis: Analysis, findings: Iterable[Finding], span: Span, wording:
     return out
 
 
+def holding(
+    findings: Iterable[Finding], source: Source, report: Report, check: Check, faults: list[Limit]
+) -> Iterator[Finding]:
+    """Findings with those of their fixes that do what they are offered for, each tried. Costs an analysis for each.
+
+    report: of the program that has the findings, which `check` asks with another text of the source.
+    """
+    trials = Trials(source, report, check)
+    for finding in findings:
+        tried = tuple(plan for plan in finding.fixes if trials.edits(finding, plan))
+        yield finding if tried == finding.fixes else replace(finding, fixes=tried)
+    faults += (limit for limit in trials.writer.limits if limit.fault)
+
+
 def _unrepaired(finding: Finding, analysis: Analysis) -> bool:
     """Whether a finding has no repair, in a text that could have one."""
     return not finding.fixes and finding.code != "GG901" and analysis.source.alive(finding.span)
@@ -122,7 +136,7 @@ def in_place(analysis: Analysis, span: Span, wording: Wording, workspace: Worksp
 
 def fix_all(analysis: Analysis, cell: Cell, wording: Wording) -> Offer | None:
     """The offer to make every safe fix; None where there is none to make or a piece does not parse."""
-    if not analysis.whole or not fixall.fixable(_report(analysis), cell.lines(analysis.source)):
+    if not analysis.whole or not fixall.fixable(said(analysis), cell.lines(analysis.source)):
         return None
     return Offer(What.FIX_ALL, wording.text("fix-all"))
 
@@ -135,10 +149,8 @@ def every(
     faults: where to tell those that cost a fix.
     """
 
-    def check(source: Source) -> Report:
-        return _report(analyse(source, analysis.settings, workspace, analyser))
-
-    done = fixall.fixed(analysis.source, _report(analysis), check, cell=cell)
+    check = Again(analysis.settings, workspace, analyser)
+    done = fixall.fixed(analysis.source, said(analysis), check, cell=cell)
     faults += done.report.faults
     edits = fixall.difference(analysis.source, cell, done)
     return tuple(Change(*each) for each in edits) or None
@@ -162,10 +174,8 @@ def everywhere(
     begins; faults: where to tell those that cost a fix.
     """
 
-    def check(source: Source) -> Report:
-        return _report(analyse(source, analysis.settings, workspace, analyser))
-
-    before, report = analysis.source, _report(analysis)
+    check = Again(analysis.settings, workspace, analyser)
+    before, report = analysis.source, said(analysis)
     done = fixall.Fixed(before, report, Cell(starts))
     for index in range(len(starts)) if analysis.whole else ():
         cell = replace(done.cell, index=index)
@@ -183,10 +193,6 @@ def everywhere(
     return Everything(tuple(Change(*each) for each in edits), fixed, len(done.report.findings))
 
 
-def _report(analysis: Analysis) -> Report:
-    return replace(analysis.outcome.report, findings=analysis.findings)
-
-
 def changes(offer: Offer, analysis: Analysis, faults: list[Limit]) -> tuple[Change, ...] | None:
     """What an offer does to the program; None where it cannot be done, and told in `faults` if that is our mistake."""
     source = analysis.source
@@ -195,7 +201,7 @@ def changes(offer: Offer, analysis: Analysis, faults: list[Limit]) -> tuple[Chan
         return (Change(*found),) if found else None
     if offer.plan is None:
         return None
-    return tuple(Change(*each) for each in fixall.edits_of(offer.plan, source, faults) or ()) or None
+    return tuple(Change(*each) for each in edits_of(offer.plan, source, faults) or ()) or None
 
 
 def touches(one: Span, other: Span) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -88,6 +88,36 @@ class _Recording:
     def resolve(self, module: str, level: int, from_path: str) -> str | None:
         found = self.resolved[module, level, from_path] = self._inner.resolve(module, level, from_path)
         return found
+
+
+class Again:
+    """Checks texts of one program, one after the other, each with what is known of the one before."""
+
+    def __init__(
+        self, settings: Settings, workspace: Workspace, analyser: Analyser, before: Analysis | None = None
+    ) -> None:
+        """before: of a text that nobody asks for places any more, as its trees are used up."""
+        self._settings, self._workspace, self._analyser = settings, workspace, analyser
+        self.before = before
+
+    def __call__(self, source: Source) -> api.Report:
+        """What is found in a text, which keeps its trees."""
+        before = self.before.source if self.before else None
+        own = Source(source.path, source.text, before, source.breaks)
+        self.before = analysis(own, self._settings, self._workspace, self._analyser, self.before)
+        return said(self.before)
+
+
+def said(found: Analysis) -> api.Report:
+    """What is found in the text that is read, all that is typed aside."""
+
+    def shown(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        return tuple(
+            each for each in findings if found.settings.all or each.certainty is not Certainty.POSSIBLE
+        )
+
+    report = found.outcome.report
+    return replace(report, findings=shown(report.findings), elsewhere=shown(report.elsewhere))
 
 
 def facts(found: Analysis) -> Facts | None:

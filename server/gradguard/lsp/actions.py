@@ -61,11 +61,14 @@ async def actions(
     if span is None:
         return []
     only = [str(getattr(kind, "value", kind)) for kind in params.context.only or ()]
-    findings = session.findings(program)
-    found = ide.offers(analysis, findings, span, session.wording) if _wanted(_PLAIN, only) else []
+    found: list[Offer] = []
+    if _wanted(_PLAIN, only):
+        here = [each for each in session.findings(program) if ide.touches(each.span, span)]
+        here = list(await session.repairs.repairable(program, snapshot, here))
+        found += ide.offers(analysis, here, span, session.wording)
     automatic = params.context.trigger_kind == lsp.CodeActionTriggerKind.Automatic
     if not automatic and _wanted((lsp.CodeActionKind.RefactorRewrite.value,), only):
-        found += await session.in_place(program, snapshot, span)
+        found += await session.repairs.in_place(program, snapshot, span, session.wording)
     if _asked(FIX_ALL, only) or (not only and not automatic and session.client.lazy_edits):
         everything = ide.fix_all(analysis, snapshot.cell(uri), session.wording)
         found += [everything] if everything else []
@@ -156,7 +159,7 @@ async def _edit(
     if offer.what is What.TURN_OFF:
         return await turning_off.edit(session, program, offer.about[0].name)
     if offer.what is What.FIX_ALL:
-        changes = await session.fixed(program, snapshot, snapshot.cell(uri))
+        changes = await session.repairs.fixed(program, snapshot, snapshot.cell(uri))
     else:
         faults: list[Limit] = []
         changes = ide.changes(offer, analysis, faults)
@@ -166,7 +169,7 @@ async def _edit(
 
 async def fix_everything(session: Session, program: Program, snapshot: Snapshot) -> dict[str, object] | None:
     """Every safe fix of a document or of all cells of a notebook as one edit, with what it comes to; None where the text changed."""
-    found = await session.fixed_everywhere(program, snapshot)
+    found = await session.repairs.fixed_everywhere(program, snapshot)
     if found is None:
         return None
     by_document: dict[str, list[Change]] = {}

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from gradguard.findings import Finding
 from gradguard.ide.analysis import Analysis
 from gradguard.lsp.loading import InForce
 from gradguard.lsp.snapshot import Snapshot
@@ -41,6 +42,8 @@ class Program:
     stale: bool = False
     """To be analysed anew for such a reason, which has not begun."""
 
+    tried: dict[Finding, Finding] = field(default_factory=dict)
+    """Findings of this answer whose fixes were asked for, with those of them that do what they are offered for."""
     refused: bool = False
     """Too long to be analysed."""
     resting: bool = False
@@ -132,7 +135,7 @@ class Programs:
     ) -> set[str]:
         """Give a program its answer; paths of other files of which the answer before or this one speaks."""
         before, spoken = program.seen, program.targets
-        program.analysis, program.seen = found, seen
+        program.analysis, program.seen, program.tried = found, seen, {}
         program.of = replace(snapshot, places=found.source.places) if found is not None else snapshot
         program.answered = snapshot.stamp
         for path in before.keys() - seen.keys():

@@ -24,9 +24,7 @@ from gradguard.check.ignores import UNUSED
 from gradguard.check.settings import DEFAULTS
 from gradguard.check.workspace import EMPTY, LONGEST
 from gradguard.findings import Finding, Limit, Span
-from gradguard.ide.actions import Change, Everything, Offer, every, everywhere, in_place
 from gradguard.ide.analysis import Analyser, Analysis, analysis
-from gradguard.ide.fixall import Cell
 from gradguard.ide.standing import from_here
 from gradguard.ide.wording import Wording
 from gradguard.lsp.client import Client
@@ -37,6 +35,7 @@ from gradguard.lsp.loading import InForce
 from gradguard.lsp.lookout import Lookout
 from gradguard.lsp.programs import Program, Programs
 from gradguard.lsp.recent import Recent
+from gradguard.lsp.repairs import Repairs
 from gradguard.lsp.snapshot import Snapshot, of_cells, of_document
 from gradguard.lsp.worker import Urgency, Worker
 from gradguard.source.text import Source
@@ -88,6 +87,7 @@ class Session:
         self._worker: Worker | None = None
         self._latest: dict[str, Analysis] = {}
         """Touched by the worker's thread: what the next version of a program builds on."""
+        self.repairs = Repairs(self.programs, analyser, lambda: self.worker, self.view, self.crashed)
 
     @property
     def worker(self) -> Worker:
@@ -253,64 +253,10 @@ class Session:
             except asyncio.TimeoutError:
                 return None
 
-    async def fixed(self, program: Program, snapshot: Snapshot, cell: Cell) -> tuple[Change, ...] | None:
-        """The edits that make every safe fix in a cell of a program; None where there are none or the text changed."""
-        faults: list[Limit] = []
-        changes = await self._worked_out(
-            program, snapshot, lambda found, view: every(found, cell, view, self.analyser, faults)
-        )
-        self.crashed(snapshot.path, faults)
-        return changes
-
-    async def fixed_everywhere(self, program: Program, snapshot: Snapshot) -> Everything | None:
-        """The same for all cells of a program; None where the text changed."""
-        faults: list[Limit] = []
-        everything = await self._worked_out(
-            program,
-            snapshot,
-            lambda found, view: everywhere(found, snapshot.starts, view, self.analyser, faults),
-        )
-        self.crashed(snapshot.path, faults)
-        return everything
-
     def crashed(self, path: str, faults: Iterable[Limit]) -> None:
         """Tell faults of our own that were met."""
         for fault in faults:
             self._crashed(path, fault.fault)
-
-    async def in_place(self, program: Program, snapshot: Snapshot, span: Span) -> list[Offer]:
-        """In-place forms of what stands at a stretch, those that are proven; none where the text changed."""
-        offers = await self._worked_out(
-            program, snapshot, lambda found, view: in_place(found, span, self.wording, view)
-        )
-        return offers or []
-
-    async def _worked_out(
-        self, program: Program, snapshot: Snapshot, work: Callable[[Analysis, View], T | None]
-    ) -> T | None:
-        """What the worker makes of a program's analysis; None where the text changed."""
-        found, force = program.analysis, program.force
-        if found is None or force is None or program.of is not snapshot or not program.fresh:
-            return None
-        if program.resting:
-            return None
-        result: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
-
-        def job() -> T | None:
-            if program.snapshot.stamp != snapshot.stamp:  # its trees may have moved with a newer text
-                return None
-            return work(found, self.view(force))
-
-        def done(value: T | None) -> None:
-            if not result.done():
-                result.set_result(value if program.snapshot.stamp == snapshot.stamp else None)
-
-        def failed(error: BaseException) -> None:
-            log.error("no edits for %s: %r", snapshot.path, error)
-            done(None)
-
-        self.worker.submit(f"edits:{id(result)}", job, done, failed, Urgency.DEPENDENT)
-        return await result
 
     def view(self, force: InForce) -> View:
         """Other files as an analysis under these settings sees them."""
@@ -399,6 +345,7 @@ class Session:
         self.programs.remove(program)
         self.worker.cancel(key)
         self._latest.pop(key, None)
+        self.repairs.forget(key)
         if path not in self.documents.texts:
             self.disk.forget_buffer(path)
         self._release(program)
@@ -524,6 +471,7 @@ class Session:
             if program is not None and program.fresh and program.analysis is not None:
                 program.resting = True
                 program.analysis = self._latest[key] = program.analysis.without_tape()
+                self.repairs.forget(key)
 
     def _outdated(self, path: str, but: Program) -> Iterator[Program]:
         """Programs whose answer rests on another text of the file at a path than the present one."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from lsprotocol import types as lsp
 
 from gradguard.findings import Finding, Span
-from gradguard.ide.fixall import Cell
+from gradguard.ide.edits import Cell
 from gradguard.lsp.documents import Document
 from gradguard.source.lines import LineIndex
 from gradguard.source.notebook import together

@@ -9,7 +9,7 @@ from gradguard import __version__
 from gradguard.cli import cells
 from gradguard.cli.result import Outcome
 from gradguard.findings import Finding
-from gradguard.ide.fixall import Edits
+from gradguard.ide.edits import Edits
 from gradguard.source.printable import printable_json
 
 
