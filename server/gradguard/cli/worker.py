@@ -11,12 +11,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gradguard.check.api import GATE, Report, analysed, check, lost, ordered
-from gradguard.check.engine import answer
+from gradguard.check.api import GATE, Report, check, lost, ordered
 from gradguard.check.ignores import UNUSED
+from gradguard.check.rechecking import Rechecking
 from gradguard.check.settings import Settings, options
 from gradguard.check.workspace import LONGEST, TOO_LONG, Overlaid, ReadingWorkspace, Workspace, source_roots
 from gradguard.cli import plain
@@ -30,9 +29,6 @@ from gradguard.ide.trial import Trials
 from gradguard.source.decode import Decoded
 from gradguard.source.ipynb import SUFFIX, read_notebook
 from gradguard.source.text import Source
-
-if TYPE_CHECKING:
-    from gradguard.engine import Analysis as Tape
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +83,6 @@ def _of_caller(checked: Checked, shows: frozenset[str]) -> Checked:
     return replace(checked, report=kept, troubles=(), caller=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Again:
-    """The text of a file that was checked last past the cache, and what the program did."""
-
-    job: Job
-    source: Source
-    tape: Tape | None
-
-
 COLLECT_AFTER = 100_000, 10, 20
 """When garbage is collected while a file is checked: an analysis makes many objects and frees nearly all by itself."""
 
@@ -113,7 +100,8 @@ class Checker:
         self._unread: dict[str, str] = {}
         """Files that imports lead to and that cannot be read, with the reason."""
         self._told: set[str] = set()
-        self._again: _Again | None = None
+        self._again: tuple[Job, Rechecking] | None = None
+        """The file that was checked past the cache last."""
 
     def check(self, job: Job) -> Checked:
         """Check a file. Never raises; what goes wrong is told in `troubles`."""
@@ -149,12 +137,9 @@ class Checker:
 
     def source_checked(self, job: Job, source: Source) -> Report:
         """Check another text for the same file, past the cache and with what is known of the text before it."""
-        before = self._again if self._again is not None and self._again.job == job else None
-        own = Source(source.path, source.text, before.source if before else None, source.breaks)
-        engine = partial(answer, previous=before.tape if before else None)
-        report, tape = analysed(own, job.settings, self.workspace(job.settings), engine)
-        self._again = _Again(job, own, tape)
-        return report
+        if self._again is None or self._again[0] != job:
+            self._again = job, Rechecking(job.settings, self.workspace(job.settings))
+        return self._again[1](source)
 
     def _fresh(self, job: Job, source: Source, key: str) -> Checked:
         workspace = _Recording(self.workspace(job.settings), self._digest)
