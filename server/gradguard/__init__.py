@@ -10,3 +10,10 @@ def __getattr__(name: str) -> object:
 
         return monitor
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def load_ipython_extension(shell: object) -> None:
+    """`%load_ext gradguard` in a notebook."""
+    from gradguard.runtime.notebook import load
+
+    load(shell)

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,8 +57,11 @@ def _left(folder: Path) -> dict[str, str]:
     }
 
 
-def run_pytest(files: dict[str, str]) -> tuple[int, str]:
-    """Exit code and output of pytest on some test files, with the plugin that installing gradguard gives it."""
+def run_pytest(files: dict[str, str], options: Sequence[str] = ()) -> tuple[int, str]:
+    """Exit code and output of pytest on some test files, with the plugin that installing gradguard gives it.
+
+    The output ends with the last run that was kept.
+    """
     import pytest
 
     folder = Path(tempfile.mkdtemp(prefix="gradguard-plugin-"))
@@ -73,8 +77,9 @@ def run_pytest(files: dict[str, str]) -> tuple[int, str]:
         str(folder),
     ]
     with redirect_stdout(out):
-        code = pytest.main([*arguments, str(folder)])
-    return int(code), out.getvalue()
+        code = pytest.main([*arguments, *options, str(folder)])
+    kept = (folder / ".gradguard" / "last-run.json").read_text()
+    return int(code), f"{out.getvalue()}\nLAST RUN\n{kept}"
 
 
 def run_process(

@@ -163,7 +163,7 @@ def test_named_processes():
     )
     ran = run("train.py", train_py=code)
     assert found(ran) == [(6, "GG105", None)], ran.stderr
-    assert "seen in actor 0 and actor 1 and actor 2 and 2 other processes\n" in ran.stderr
+    assert "seen in actor 0 and actor 1 and actor 2 and 2 others\n" in ran.stderr
     assert json.loads(ran.files[LAST_RUN])["ranks"][0]["process"] == "the first process"
 
 

@@ -335,6 +335,89 @@ def test_pytest_fixture():
     assert "2 failed, 3 passed, 1 error" in output
 
 
+def test_monitors_of_many_processes_of_tests_are_one_run():
+    own = "import gradguard\nfrom test_it import stale\ndef test_own():\n    with gradguard.monitor():\n        stale()\n"
+    files = {"test_it.py": PLUGIN, "test_own.py": own}
+    for options in (["-n", "2"], []):
+        _, output = shared_pool().call(
+            "tests.runtime.running:run_pytest", timeout=120, files=files, options=options
+        )
+        assert output.count("gradguard: 1 error, 1 warning by 5 monitors, kept in .gradguard") == 1, output
+        data = json.loads(output.partition("LAST RUN")[2])
+        assert [(f["file"], f["line"], f["code"]) for f in data["findings"]] == [
+            ("test_it.py", 10, "GG105"),
+            ("test_it.py", 28, "GG102"),
+        ]
+        assert {each["process"] for each in data["ranks"]} == {
+            "test_own.py::test_own",
+            *(f"test_it.py::test_{name}" for name in ("fails", "level", "clean", "own_failure")),
+        }
+
+
+NOTEBOOK = '''import linecache
+import gradguard
+
+class Shell:
+    """What IPython's shell does of it."""
+    def __init__(self):
+        self.magics, self.names, self.count = {}, {}, 0
+    def register_magic_function(self, function, kind, name):
+        self.magics[kind, name] = function
+    def run_cell(self, text):
+        class Ended:
+            error_before_exec = error_in_exec = None
+        self.count += 1
+        name = f"<ipython-input-{self.count}>"
+        linecache.cache[name] = len(text), None, text.splitlines(True), name
+        try:
+            exec(compile(text, name, "exec"), self.names)
+        except Exception as error:
+            print(type(error).__name__)
+            Ended.error_in_exec = error
+        return Ended
+
+shell = Shell()
+gradguard.load_ipython_extension(shell)
+cell, report = shell.magics["cell", "gradguard"], shell.magics["line", "gradguard_report"]
+report("")
+shell.run_cell("import torch")
+cell("", """x = torch.rand(3, requires_grad=True)
+y = x.exp()
+y.add_(1)
+y.sum().backward()
+""")
+shell.run_cell("print('there', y.shape)")
+report("")
+report("report.html")
+cell("--dark", "")
+cell("--light", "(x * 2).sum().backward()")
+'''
+
+
+def test_magics_of_notebooks():
+    ran = shared_pool().call(
+        PROCESS, timeout=120, argv=["shell.py"], files={"shell.py": NOTEBOOK}, watched=False
+    )
+    assert not isinstance(ran, Died), ran
+    lines = ran.stdout.splitlines()
+    assert lines[:2] == ["gradguard: no cell was watched yet; begin one with %%gradguard", "RuntimeError"], (
+        ran.stderr
+    )
+    assert ran.stdout.count("error: GG101 [inplace-on-saved-tensor]") == 2
+    assert ran.stdout.count("      3 | y.add_(1)\n") == 2
+    assert "there torch.Size([3])" in lines
+    assert "GG101" in ran.files["report.html"]
+    assert (
+        lines[-2]
+        == "note: Light mode: most passes were not watched, so sites and counts come from a sample of passes."
+    )
+    assert lines[-1].startswith("nothing found; watched")
+    assert (
+        "gradguard: one of: %%gradguard, %%gradguard --light, %gradguard_report, %gradguard_report FILE.html"
+        in lines
+    )
+
+
 def test_importing_gradguard_and_the_plugin_does_not_import_torch():
     import subprocess
     import sys

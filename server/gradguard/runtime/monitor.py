@@ -6,6 +6,7 @@ import sys
 from types import TracebackType
 
 from gradguard.findings import Finding, Limit, Severity
+from gradguard.runtime import collected
 from gradguard.runtime.report import RunReport
 from gradguard.runtime.report_text import text_report
 from gradguard.runtime.watched_run import WatchedRun
@@ -40,6 +41,8 @@ class Monitor:
             self._run.stop(error)
             self.findings, self.limits = self._run.results()
             self.report = RunReport.of(self._run, command=())
+            if collected.take is not None:
+                collected.take(self.report)
 
     def worst(self) -> Severity | None:
         """The loudest severity among the findings, None if there is none."""

@@ -135,7 +135,7 @@ def labels(parts: Iterable[RunReport]) -> str:
     known = list(parts)
     words = [part.process for part in known if part.rank is None]
     if len(words) > MOST_NAMES:
-        words[MOST_NAMES:] = [f"{len(words) - MOST_NAMES} other processes"]
+        words[MOST_NAMES:] = [f"{len(words) - MOST_NAMES} others"]
     ranks = [part.rank for part in known if part.rank is not None]
     return " and ".join([*words, ranks_text(ranks)] if ranks else words)
 

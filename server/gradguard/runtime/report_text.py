@@ -76,12 +76,13 @@ def summary(report: RunReport) -> str:
     if not costs.operators and not report.findings:
         return f"nothing was watched: no operator of torch ran{where or ' in this process'}"
     return (
-        f"{_count(report.findings)}; watched {costs.operators:,} operators{where} in {costs.seconds:.2f} s, "
+        f"{counted(report.findings)}; watched {costs.operators:,} operators{where} in {costs.seconds:.2f} s, "
         f"{costs.own_seconds:.2f} s of them spent by the monitor{' (light)' if costs.light else ''}"
     )
 
 
-def _count(findings: tuple[Finding, ...]) -> str:
+def counted(findings: tuple[Finding, ...]) -> str:
+    """How much was found of each severity."""
     if not findings:
         return "nothing found"
     words = []
