@@ -65,7 +65,7 @@ def rewritten(context: Context, write: WriteFact) -> list[FixPlan]:
     if (
         target is None
         or not isinstance(statement, _SIMPLE)
-        or write.kind in ("numpy", "data", "step", "collective")
+        or write.kind in ("numpy", "data", "step", "collective", "buffers")
     ):
         return []
     if not _directly(statement, node):

@@ -9,6 +9,7 @@ from gradguard.rules.model import WARNING, Context, Rule, quoted, role_name
 _HOW = {
     "numpy": "through NumPy memory",
     "collective": "as a collective that no counter sees",
+    "buffers": "as DDP sends buffers in front of a forward",
     "statistics": "as a running statistic",
     "step": "by a fused optimizer step",
 }

@@ -205,8 +205,12 @@ def _what(write: StorageWrite) -> str:
     collective = write.op in COLLECTIVES
     place = write.site.inner
     target = lines.target_text(place, argument=collective) if place is not None else ""
+    if place is not None and write.op == "broadcast_" and "broadcast" not in lines.call_names(place):
+        # DistributedDataParallel sends the buffers of rank 0 in front of a forward.
+        target = "a buffer"
     how = "by a collective" if collective else "behind autograd's back"
-    return f"`{target or write.op}` is written {how} while backward still needs the old values"
+    target = target if target == "a buffer" else f"`{target or write.op}`"
+    return f"{target} is written {how} while backward still needs the old values"
 
 
 def _sample(view: Any, most: int) -> Any:

@@ -26,7 +26,7 @@ from gradguard.engine.domain.values import (
     Value,
     tensors_in,
 )
-from gradguard.engine.models import hooks, optim, others, stores
+from gradguard.engine.models import collectives, hooks, optim, others, stores
 from gradguard.engine.models.opaque import opaque
 from gradguard.engine.models.registry import Registry
 from gradguard.engine.python.calls import call_value
@@ -338,9 +338,15 @@ def _wrapped(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     if isinstance(module, Instance):
         made = Instance(TorchName("torch.nn.DataParallel"), made=call.place)
         made.attributes["module"] = module
-        made.attributes["forward"] = NativeV(
-            lambda run, frame, call, node: call_module(run, frame, module, call, node)
-        )
+        sends = call.name == "DistributedDataParallel" and collectives.sends_buffers(call)
+        known = set(collectives.buffers_of(module)) if sends else set()
+
+        def forward(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
+            if sends:
+                collectives.send_buffers(run, call.place, module, known)
+            return call_module(run, frame, module, call, node)
+
+        made.attributes["forward"] = NativeV(forward)
         return made
     return module
 
