@@ -49,12 +49,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
-    if words[:1] in (["run"], ["verify"]) and importlib.util.find_spec("torch") is None:
-        complain(
-            f"`gradguard {words[0]}` runs your code with torch, and {sys.executable} has no torch; "
-            "install gradguard into the environment that has it"
-        )
-        return CANNOT
     if words[:1] == ["fleet"] and any(importlib.util.find_spec(name) is None for name in FLEET_NEEDS):
         complain(
             f"`gradguard fleet` runs on Ray Data, which {sys.executable} has not; "
@@ -69,9 +63,15 @@ def _dispatch(words: list[str]) -> int:
         return CANNOT
     # These four have options of their own, which are not to be read here.
     if words[:1] == ["run"]:
+        from gradguard.runtime.options import options_of
+
+        options_of(words[1:])  # `--help` needs no torch
+        if not _has_torch("run"):
+            return CANNOT
+        from gradguard.cli.language import worded
         from gradguard.runtime.run import main as run
 
-        return int(run(words[1:]) or 0)
+        return int(run(words[1:], worded) or 0)
     if words[:1] == ["server"]:
         from gradguard.lsp.server import main as server
 
@@ -87,8 +87,9 @@ def _dispatch(words: list[str]) -> int:
         return assistants(words[1:])
 
     from gradguard.cli.arguments import parser
+    from gradguard.report.words import language
 
-    arguments = parser().parse_args(words)
+    arguments = parser(language(words)).parse_args(words)
     if arguments.command == "check":
         from gradguard.cli import check
 
@@ -98,12 +99,25 @@ def _dispatch(words: list[str]) -> int:
 
         return explain.run(arguments)
     if arguments.command == "verify":
+        if not _has_torch("verify"):
+            return CANNOT
         from gradguard.cli import verify
 
         return verify.run(arguments)
     from gradguard.cli import ops
 
     return ops.run(arguments)
+
+
+def _has_torch(command: str) -> bool:
+    """Whether a command can run the user's code; says so where it cannot."""
+    if importlib.util.find_spec("torch") is not None:
+        return True
+    complain(
+        f"`gradguard {command}` runs your code with torch, and {sys.executable} has no torch; "
+        "install gradguard into the environment that has it"
+    )
+    return False
 
 
 def _make_printable() -> None:

@@ -29,7 +29,7 @@ def test_text_shows_every_place_of_a_finding_under_its_line() -> None:
         "src/train, v2.py:4:2: error GG101 inplace-on-saved-tensor: "
         "`y.add_(1)` overwrites 100% of `y`, which sigmoid saved"
     )
-    assert lines[start + 1 : start + 13] == [
+    assert lines[start + 1 : start + 15] == [
         "    |",
         "  3 | y = torch.sigmoid(x)",
         "    |     ---------------- saved here by sigmoid",
@@ -37,7 +37,9 @@ def test_text_shows_every_place_of_a_finding_under_its_line() -> None:
         "    |     ^^^^^^^^^",
         "  5 | y.sum().backward()",
         "    | ------------------ backward here",
-        "    = src/model.py:1: called from here",
+        "    --> src/model.py:1",
+        "  1 | class Net:",
+        "    | ---------- called from here",
         "    = torch says: modified by an inplace operation",
         "    = fix: write `y = y + 1` (safe: --fix)",
         "    = fix: clone before (by hand)",
@@ -46,9 +48,10 @@ def test_text_shows_every_place_of_a_finding_under_its_line() -> None:
 
 
 def test_text_sums_up() -> None:
-    assert written(OUTCOME)[-2:] == [
+    assert written(OUTCOME)[-3:] == [
         "3 findings (1 error, 1 warning, 1 hint) in 3 files using torch of 9 read",
         "1 place not analysed to the end; --verbose lists them",
+        "next: add --diff to see the safe fixes (1), --fix to apply them",
     ]
     assert written(Outcome(files=2, checked=1)) == ["no findings in 1 file using torch of 2 read"]
 

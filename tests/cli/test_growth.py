@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 
 from gradguard.check.catalogue import catalogue
-from gradguard.cli.fingerprints import LineOf, fingerprints
+from gradguard.cli.fingerprints import fingerprints
 from gradguard.cli.formats import github, gitlab, json, sarif, text
 from gradguard.cli.result import Outcome
 from gradguard.findings import Finding, Limit, Related, Span
+from gradguard.report import findings
+from gradguard.report.findings import LineOf
 from tests.cli.outcomes import SAVED
 from tests.counting import LINEAR, growth
 
@@ -83,9 +85,9 @@ def test_a_long_line_is_read_once_for_all_its_findings() -> None:
 
 def test_a_long_line_is_shown_as_far_as_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = []
-    own = text._show
-    monkeypatch.setattr(text, "_show", lambda part: shown.append(len(part)) or own(part))
+    own = findings._show
+    monkeypatch.setattr(findings, "_show", lambda part: shown.append(len(part)) or own(part))
     line = "\t" * 10 + "y.add_(1); " * 100_000
     (finding,) = places_on_one_line(50)
     list(text.render(Outcome((finding,)), lambda path, number: line))
-    assert max(shown) <= text.MEASURED
+    assert max(shown) <= findings.MEASURED

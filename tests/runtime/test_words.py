@@ -19,7 +19,8 @@ from tests.runtime.running import RUN
 from gradguard.findings import Certainty, Finding, Limit, Related, Severity, Span
 from gradguard.runtime import lines
 from gradguard.runtime.html import html_report
-from gradguard.runtime.report import Costs, HostReads, RunReport, Series, document, text_report
+from gradguard.runtime.report import Costs, HostReads, RunReport, Series, document
+from gradguard.runtime.report_text import text_report
 from gradguard.source.printable import printable_json
 
 NAMES = TEXTS.filter(lambda name: name and "\0" not in name)
@@ -72,7 +73,7 @@ def test_a_report_can_be_printed(monkeypatch: pytest.MonkeyPatch, report: RunRep
     shown = text_report(report, root)
     assert not acting(shown)
     assert not commands(shown)
-    assert len(re.findall("^.*: error: GG101 ", shown, re.MULTILINE)) == 1
+    assert len(re.findall("^.*: error GG101 ", shown, re.MULTILINE)) == 1
     page = html_report(report, root)
     assert not acting(page)
     plain = html_report(RunReport(("x",), *_without_texts(report)), root)

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from gradguard import __version__
+from gradguard.cli.language import helped
 from gradguard.cli.stderr import complain
+from gradguard.report.words import ENGLISH, LANGUAGES
 
 FORMATS = ("text", "json", "sarif", "github", "gitlab")
 
@@ -32,12 +34,12 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"See: {self.prog} --help\n")
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
+def parser(wanted: str = ENGLISH) -> argparse.ArgumentParser:
+    """The parser of all commands, with its help in a language."""
     root = Parser(prog="gradguard", description=DESCRIPTION, allow_abbrev=False)
     root.add_argument("--version", action="version", version=f"gradguard {__version__}")
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
-    _check(commands)
+    check = _check(commands)
     explain = commands.add_parser("explain", help="explain a rule or a torch operation", allow_abbrev=False)
     explain.add_argument(
         "what", metavar="WHAT", help="a code, the name of a rule, or an operation: torch.sigmoid"
@@ -76,10 +78,13 @@ def parser() -> argparse.ArgumentParser:
         ("mcp", "serve assistants that write code, over the Model Context Protocol"),
     ):
         commands.add_parser(name, help=text, add_help=False, prefix_chars="\0")
+    for command in (root, check, explain, ops, verify):
+        command.add_argument("--lang", choices=LANGUAGES, help="the language of the report for people")
+    helped(root, wanted)
     return root
 
 
-def _check(commands: argparse._SubParsersAction[Parser]) -> None:
+def _check(commands: argparse._SubParsersAction[Parser]) -> Parser:
     check = commands.add_parser(
         "check",
         help="check files and folders",
@@ -156,6 +161,7 @@ def _check(commands: argparse._SubParsersAction[Parser]) -> None:
         metavar="DIR",
         help="where results are kept (default: $GRADGUARD_CACHE_DIR, else the user's cache folder)",
     )
+    return check
 
 
 def number_between(least: int, most: int) -> Callable[[str], int]:

@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradguard.cli.fingerprints import LineOf, fingerprints
+from gradguard.cli.fingerprints import fingerprints
 from gradguard.cli.refused import Refused
 from gradguard.disk.reading import RECORD_BYTES, Missing, Unreadable, read_utf8
 from gradguard.disk.writing import replace_file
 from gradguard.findings import Finding
+from gradguard.report.findings import LineOf
 
 FORMAT = 1
 

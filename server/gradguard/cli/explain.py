@@ -9,6 +9,7 @@ import sys
 from gradguard.check.catalogue import catalogue
 from gradguard.check.parsing import version_problem
 from gradguard.cli.configuration import assumed
+from gradguard.cli.language import words
 from gradguard.cli.output import colour_wanted
 from gradguard.cli.pages import page
 from gradguard.cli.stderr import complain
@@ -21,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _refuse(f"--torch: {problem}")
     rule = catalogue().rule(what)
     if rule is not None:
-        text = page(rule.name)
+        text = page(rule.name, words().language)
         if text is None:
             text = f"# {rule.code} {rule.name}\n\n{rule.summary}\n"
         return _show(text, arguments.color)
@@ -72,8 +73,15 @@ def _show(text: str, colour: str) -> int:
         return 0
     from rich.console import Console
     from rich.markdown import Markdown
+    from rich.style import Style
+    from rich.syntax import ANSISyntaxTheme
+    from rich.theme import Theme
 
-    Console(force_terminal=True).print(Markdown(text, code_theme="ansi_dark"))
+    from gradguard.report.pieces import CODE, MARKDOWN
+
+    code = ANSISyntaxTheme({tuple(kind.split(".")): Style.parse(style) for kind, style in CODE.items()})
+    markdown = Markdown(text, code_theme=code)  # type: ignore[arg-type]
+    Console(force_terminal=True, theme=Theme(MARKDOWN)).print(markdown)
     return 0
 
 

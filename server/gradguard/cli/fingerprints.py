@@ -11,9 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from gradguard.findings import Finding
-
-LineOf = Callable[[str, int], str]
-"""Text of a line (from 1) of the file at a path as shown; empty when it cannot be had."""
+from gradguard.report.findings import LineOf
 
 
 def fingerprints(

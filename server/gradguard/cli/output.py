@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Iterable
@@ -12,11 +13,12 @@ from pathlib import Path
 from typing import IO
 
 from gradguard.cli.configuration import assumed
-from gradguard.cli.fingerprints import LineOf
+from gradguard.cli.language import words
 from gradguard.cli.result import Outcome
 from gradguard.cli.stderr import complain
 from gradguard.disk.reading import Unreadable, decode, read_bytes
 from gradguard.disk.writing import replace_file
+from gradguard.report.findings import LineOf
 from gradguard.source.lines import LineIndex
 
 FORMATS = ("text", "json", "sarif", "github", "gitlab")
@@ -96,7 +98,7 @@ def render(outcome: Outcome, arguments: argparse.Namespace, line_of: LineOf) -> 
         case _:
             from gradguard.cli.formats import text
 
-            lines = text.render(outcome, line_of, statistics=arguments.statistics)
+            lines = text.render(outcome, line_of, statistics=arguments.statistics, words=words())
             return "".join("".join(piece for piece, _ in line) + "\n" for line in lines)
 
 
@@ -119,6 +121,11 @@ def colour_wanted(choice: str, is_terminal: bool) -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or (is_terminal and os.environ.get("TERM") != "dumb")
 
 
+def terminal_width(stream: IO[str]) -> int | None:
+    """Columns of the terminal that is written to; None where nothing shows how wide the reader's is."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
 def obeyed(stream: IO[str]) -> bool:
     """Whether what is written there is read by a terminal, or by what runs a build, rather than kept as it is."""
     if stream.isatty():
@@ -134,16 +141,20 @@ def _write_text(outcome: Outcome, arguments: argparse.Namespace, line_of: LineOf
     from gradguard.cli.formats import text
 
     stream = sys.stderr if to_stderr else sys.stdout
-    lines = text.render(outcome, line_of, statistics=arguments.statistics)
+    lines = text.render(
+        outcome, line_of, statistics=arguments.statistics, words=words(), width=terminal_width(stream)
+    )
     if not colour_wanted(arguments.color, stream.isatty()):
         _write_plain(lines, to_stderr)
         return
     from rich.console import Console
     from rich.text import Text
 
+    from gradguard.report.pieces import STYLES
+
     console = Console(file=stream, force_terminal=True, soft_wrap=True, highlight=False)
     for line in lines:
-        console.print(Text.assemble(*((piece, text.STYLES.get(style, "")) for piece, style in line)))
+        console.print(Text.assemble(*((piece, STYLES.get(style, "")) for piece, style in line)))
 
 
 def _write_plain(lines: Iterable[list[tuple[str, str]]], to_stderr: bool) -> None:

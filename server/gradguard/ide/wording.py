@@ -24,6 +24,7 @@ LONGEST = 1000
 _VALUE = r"(?:`[^`]*`|[^`])+?"
 """What a field stands for: never one half of a name in backquotes."""
 _FIELD = re.compile(r"\{(\w+)\}")
+_PARTICLE = re.compile(r"(?P<before>[가-힣])(?P<closed>이|을|은|과)\((?P<open>가|를|는|와)\)")
 _LIVE = re.compile(r"[\\\[<&]")
 
 
@@ -69,10 +70,22 @@ def translated(message: str, language: str) -> str:
     for pattern, template in _patterns(language):
         match = pattern.fullmatch(message)
         if match:
-            return template.format_map(
-                {name: translated(value, language) for name, value in match.groupdict().items()}
+            return _settled(
+                template.format_map(
+                    {name: translated(value, language) for name, value in match.groupdict().items()}
+                )
             )
     return message
+
+
+def _settled(text: str) -> str:
+    """The same with the particles that the syllable before them decides: `결과이(가)` is `결과가`."""
+
+    def particle(match: re.Match[str]) -> str:
+        closed = (ord(match["before"]) - ord("가")) % 28 != 0
+        return match["before"] + (match["closed"] if closed else match["open"])
+
+    return _PARTICLE.sub(particle, text)
 
 
 @lru_cache(maxsize=len(LANGUAGES))

@@ -9,16 +9,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from gradguard.disk.writing import replace_file
+from gradguard.report.words import Words, language
 from gradguard.runtime import programs
 from gradguard.runtime.errors import trimmed_traceback
 from gradguard.runtime.html import html_report
 from gradguard.runtime.launchers import rank_of
+from gradguard.runtime.options import options_of
 from gradguard.runtime.programs import NotStarted, Program
 from gradguard.runtime.ranks import FOLDER, Member
 from gradguard.runtime.report import RunReport, document
@@ -29,9 +31,9 @@ from gradguard.source.printable import printable, printable_json
 INTERRUPTED = 130
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], worded: Callable[[str], Words] = Words) -> int:
     """Runs the program named by `argv` (without `gradguard run`) and returns the exit code."""
-    options, kind, words = _parse(argv)
+    options, kind, words = options_of(argv)
     root = Path.cwd()
     if options.output is not None and not Path(options.output).absolute().parent.is_dir():
         _say(f"--output {options.output}: no such folder")
@@ -52,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
         program.command,
         options.light,
         member,
-        lambda report: _write(report, options, root),
+        lambda report: _write(report, options, root, worded(options.lang or language())),
         _say,
         (program.file,) if program.file else (),
     )
@@ -69,50 +71,6 @@ def main(argv: Sequence[str]) -> int:
 
 def _say(message: str) -> None:
     print(printable(f"gradguard run: {message}"), file=sys.stderr)
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        super().error(printable(message))
-
-
-def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, str, list[str]]:
-    """Options, "-m", "-c", "-" or "" for what kind of program it is, and its words."""
-    parser = _Parser(
-        prog="gradguard run",
-        usage="gradguard run [--light] [--exit-zero] [--format text|json|html] [--output FILE] "
-        "(script.py | folder | -m module | -c code | -) [args ...]",
-        description="Run a program and report the autograd mistakes that really happen.",
-    )
-    parser.add_argument("--light", action="store_true", help="watch a sample of the passes only; costs less")
-    parser.add_argument(
-        "--exit-zero",
-        action="store_true",
-        help="end as the program ends, whatever is found; so it is under a launcher",
-    )
-    parser.add_argument("--format", choices=("text", "json", "html"), default="text")
-    parser.add_argument(
-        "--output", metavar="FILE", help="write the report to a file instead of standard error"
-    )
-    own: list[str] = []
-    kind = ""
-    rest = list(argv)
-    while rest and rest[0].startswith("-"):
-        word = rest.pop(0)
-        if word == "--":
-            break
-        if word in ("-m", "-c", "-"):
-            kind = word
-            break
-        own.append(word)
-        if word in ("--format", "--output") and rest:
-            own.append(rest.pop(0))
-    options = parser.parse_args(own)
-    if not rest and kind != "-":
-        parser.error(
-            {"-m": "-m needs a module", "-c": "-c needs code"}.get(kind, "name a script, or -m and a module")
-        )
-    return options, kind, rest
 
 
 def _program(kind: str, words: list[str]) -> Program:
@@ -144,13 +102,14 @@ def _exit_code(error: BaseException | None) -> int:
     return 0 if error is None else INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
 
 
-def _write(report: RunReport, options: argparse.Namespace, root: Path) -> None:
+def _write(report: RunReport, options: argparse.Namespace, root: Path, words: Words) -> None:
     if options.format == "json":
         text = printable_json(json.dumps(document(report, root), indent=2, ensure_ascii=False)) + "\n"
     elif options.format == "html":
         text = html_report(report, root)
     else:
-        text = text_report(report, root)
+        columns = shutil.get_terminal_size().columns if sys.stderr.isatty() and not options.output else None
+        text = text_report(report, root, words, columns)
     if options.output is None:
         _to_stderr(text)
         return

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 
 from gradguard.cli.cells import file_lines, file_of, said
-from gradguard.cli.fingerprints import LineOf, fingerprints
+from gradguard.cli.fingerprints import fingerprints
 from gradguard.cli.result import Outcome
 from gradguard.findings import Severity
+from gradguard.report.findings import LineOf
 from gradguard.source.printable import printable_json
 
 _SEVERITIES = {

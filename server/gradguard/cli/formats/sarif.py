@@ -11,10 +11,11 @@ from urllib.parse import quote
 from gradguard import __version__
 from gradguard.check.catalogue import RuleInfo
 from gradguard.cli.cells import InCell, file_lines, said
-from gradguard.cli.fingerprints import LineOf, fingerprints
+from gradguard.cli.fingerprints import fingerprints
 from gradguard.cli.result import Outcome
 from gradguard.findings import Finding, Limit, Severity, Span
 from gradguard.ide.edits import Edits
+from gradguard.report.findings import LineOf
 from gradguard.source.printable import printable_json
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -1,0 +1,1 @@
+"""Findings as people read them in a terminal: the one form that checks and runs share."""
