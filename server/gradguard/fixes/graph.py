@@ -55,18 +55,33 @@ def detached(node: cst.BaseExpression, *, many: bool = False) -> cst.BaseExpress
 
 
 def detach_after(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
-    """`h = h.detach()` behind the statement around the span (the backward). data: `name`, `many`."""
+    """`h = h.detach()` behind the statement around the span (the backward). data: `code`, a statement a line."""
     data = dict(plan.data)
     region = Region.of(source, [plan.span])
     node = region.find(plan.span, cst.CSTNode) if region is not None else None
     statement = (
         region.around(node, cst.BaseSmallStatement) if region is not None and node is not None else None
     )
-    name = data.get("name", "")
-    if region is None or statement is None or not name:
+    code = data.get("code", "")
+    if region is None or statement is None or not code:
         return None
-    value = f"tuple(each.detach() for each in {name})" if data.get("many") else f"{name}.detach()"
-    region.after(statement, f"{name} = {value}")
+    region.after(statement, *code.split("\n"))
+    return region.edits()
+
+
+def sum_losses(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """`for loss in losses: loss.backward()` at the span as `sum(losses).backward()`."""
+    region = Region.of(source, [plan.span])
+    loop = region.find(plan.span, cst.For) if region is not None else None
+    if region is None or loop is None:
+        return None
+    over = text_of(loop.iter)
+    if isinstance(loop.iter, cst.Tuple) and not loop.iter.lpar:
+        over = f"({over})"
+    made = cst.parse_statement(f"sum({over}).backward()")
+    region.replace(
+        loop, cst.ensure_type(made, cst.SimpleStatementLine).with_changes(leading_lines=loop.leading_lines)
+    )
     return region.edits()
 
 

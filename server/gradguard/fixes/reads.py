@@ -44,6 +44,25 @@ def item_after_loop(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     return with_torch(source, region.edits())
 
 
+def clamp(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
+    """`max(1, num)` as `num.clamp(min=1)`. data: `keyword`, and `bound` as `ast.unparse` spells it."""
+    data = dict(plan.data)
+    region = Region.of(source, [plan.span])
+    call = region.find(plan.span, cst.Call) if region is not None else None
+    if region is None or call is None:
+        return None
+    parts: list[cst.BaseExpression] = [arg.value for arg in call.args]
+    if len(parts) == 1 and isinstance(parts[0], (cst.List, cst.Tuple)):
+        parts = [element.value for element in parts[0].elements]
+    rest = [part for part in parts if not isinstance(part, (cst.Integer, cst.Float, cst.UnaryOperation))]
+    if len(rest) != 1:
+        return None
+    region.replace(
+        call, expression(f"{text_of(parenthesized(rest[0]))}.clamp({data['keyword']}={data['bound']})")
+    )
+    return region.edits()
+
+
 def guard_read(plan: FixPlan, source: Source) -> tuple[Edit, ...] | None:
     """The statement, and those that need what it binds, under `if step % 100 == 0:`."""
     found = guardable(source, plan.span)

@@ -31,7 +31,7 @@ def hook_written(context: Context, event: HookWrite) -> list[FixPlan]:
 
 def function_written(context: Context, event: FunctionMutation) -> list[FixPlan]:
     """An input declared as written, or a new tensor."""
-    marked = _marked(context, event) if event.what == "input" else []
+    marked = _marked(context, event) if event.what == "input" and not event.leaf else []
     return [*marked, *made_anew(context, event.place, event.text)]
 
 
@@ -42,10 +42,34 @@ def _marked(context: Context, event: FunctionMutation) -> list[FixPlan]:
     name = root_name(event.text)
     if not isinstance(function, ast.FunctionDef) or not function.args.args or not name:
         return []
+    if name not in [each.arg for each in function.args.args[1:]] or not _returned(function, name):
+        return []  # torch takes only an input for it that the function returns
     mark = f"{function.args.args[0].arg}.mark_dirty({name})"
     return context.plan(
         "insert-before", f"Declare it: `{mark}`", Applicability.UNSAFE, place.node, place, code=mark
     )
+
+
+def _returned(function: ast.FunctionDef, name: str) -> bool:
+    """Whether every way out of a function gives back an argument that keeps its name, as it is or among others."""
+    parts = list(ast.walk(function))
+    if any(isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Store) for one in parts):
+        augmented = {id(one.target) for one in parts if isinstance(one, ast.AugAssign)}
+        stores = (one for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
+        if any(one.id == name and id(one) not in augmented for one in stores):
+            return False
+    returns = [one.value for one in parts if isinstance(one, ast.Return)]
+    given = [one.elts if isinstance(one, ast.Tuple) else [one] for one in returns]
+    return bool(given) and all(any(_gives(part, name) for part in each) for each in given)
+
+
+def _gives(node: ast.expr | None, name: str) -> bool:
+    """Whether an expression is the tensor of a name: written by the last of its methods, if by any."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if not node.func.attr.endswith("_") or node.func.attr.endswith("__"):
+            return False
+        node = node.func.value
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def gradient_kept(context: Context, event: GradientAlias) -> list[FixPlan]:

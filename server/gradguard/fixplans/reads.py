@@ -6,6 +6,7 @@ import ast
 import re
 
 from gradguard.engine.domain.events import HostRead
+from gradguard.engine.domain.tensors import Place
 from gradguard.findings import Applicability, FixPlan
 from gradguard.fixplans.model import Context
 from gradguard.source.loops import guardable, read_behind
@@ -29,12 +30,38 @@ def read_on_the_way(context: Context, event: HostRead) -> list[FixPlan]:
     """What an implicit read computes, made on the device; a log's text, made when somebody wants it."""
     place = event.place
     if event.how in ("max", "min"):
-        title = f"Use `torch.stack(...).{event.how}()`"
-        return context.plan("stack", title, Applicability.UNSAFE, place.node, place, how=event.how)
+        return _largest(context, place, event.how, mixed=event.mixed)
     if event.how == "format" and _logs(context, event):
         title = "Log it lazily with `%s`"
         return context.plan("log-lazily", title, Applicability.UNSAFE, event.statement, place)
     return _seldom(context, event)
+
+
+def _largest(context: Context, place: Place, how: str, *, mixed: bool) -> list[FixPlan]:
+    """`torch.stack` of tensors, `clamp` of one tensor and a number; nothing where anything else is compared."""
+    call = place.node
+    if not isinstance(call, ast.Call) or call.keywords or not call.args:
+        return []
+    parts = call.args
+    if len(parts) == 1 and isinstance(parts[0], (ast.List, ast.Tuple)):
+        parts = parts[0].elts
+    numbers = [part for part in parts if _is_number(part)]
+    if len(parts) == 2 and len(numbers) == 1:
+        bound = ast.unparse(numbers[0])
+        keyword = "min" if how == "max" else "max"
+        title = f"Use `clamp({keyword}={bound})`"
+        return context.plan("clamp", title, Applicability.UNSAFE, call, place, keyword=keyword, bound=bound)
+    if mixed or numbers or any(isinstance(part, ast.Starred) for part in parts):
+        return []
+    title = f"Use `torch.stack(...).{how}()`"
+    return context.plan("stack", title, Applicability.UNSAFE, call, place, how=how)
+
+
+def _is_number(node: ast.expr) -> bool:
+    """Whether an expression is spelled as a number."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+        return _is_number(node.operand)
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
 
 
 def _seldom(context: Context, event: HostRead) -> list[FixPlan]:

@@ -33,7 +33,7 @@ from gradguard.engine.domain.tensors import (
     both,
     either,
 )
-from gradguard.engine.observe import reads
+from gradguard.engine.observe import reads, shapes_held
 from gradguard.engine.observe.graphs import VISIT
 from gradguard.engine.state.run import Run
 
@@ -375,7 +375,12 @@ def _emit_second(
     apart = run.modes.grad is not True or run.modes.inference or run.gradient_read >= node.walks
     if len(carriers) == 1:
         carried, text = next(iter(carriers.values()))
-        run.emit(SecondBackward(carried, certain, first, place, carried, text, node.op, node.place, loop))
+        held = shapes_held.shapes(run, carried)
+        run.emit(
+            SecondBackward(
+                carried, certain, first, place, carried, text, node.op, node.place, loop, shapes=held
+            )
+        )
         return
     text = how.via.bound_name if how.via is not None else ""
     begun = {root.node for root in roots}
@@ -451,7 +456,16 @@ def _carried_over(run: Run, node: Node, how: _Reached) -> SecondBackward | None:
     at = how.via.bound_at or how.via.created
     certain = how.certain and node.certain
     return SecondBackward(
-        at, certain, node.walked, node.walked, at, how.via.bound_name, node.op, node.place, True
+        at,
+        certain,
+        node.walked,
+        node.walked,
+        at,
+        how.via.bound_name,
+        node.op,
+        node.place,
+        True,
+        shapes=shapes_held.shapes(run, at),
     )
 
 

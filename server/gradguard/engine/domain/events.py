@@ -102,6 +102,8 @@ class FunctionMutation(Event):
     """`input`, `saved`, `grad_output`."""
     text: str
     op: str
+    leaf: bool = False
+    """An input that is a leaf and requires grad: torch would refuse the write if it were declared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +180,8 @@ class SecondBackward(Event):
     op: str
     made: Place
     loop: bool
-    many: bool = False
-    """`text` names a tuple of tensors."""
+    shapes: tuple[tuple[str, str], ...] = ()
+    """What the loop binds and how tensors are held there, where something is carried: see `observe.shapes_held`."""
     apart: bool = False
     """The second cannot begin where the first does: gradients were read in between, or a sum would have no graph."""
     losses: bool = False
@@ -292,6 +294,8 @@ class HostRead(HostWait):
     """`guarded` where the value is used under guards only that the read is not under, or empty."""
     checks: bool = False
     """A distribution checks its arguments."""
+    mixed: bool = False
+    """Not all that is compared are tensors."""
 
 
 @dataclass(frozen=True, slots=True)

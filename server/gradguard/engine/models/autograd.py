@@ -179,7 +179,14 @@ def function_apply(
         if tensor.counter.value != versions[tensor.number] and tensor.number not in dirty:
             last = tensor.counter.writes[-1]
             run.emit(
-                FunctionMutation(last.place, needs is True, "input", last.via or tensor.bound_name, last.op)
+                FunctionMutation(
+                    last.place,
+                    needs is True,
+                    "input",
+                    last.via or tensor.bound_name,
+                    last.op,
+                    leaf=tensor.leaf is True and tensor.requires_grad is True,
+                )
             )
     return _function_result(run, cls, context, notes, result, inputs, needs, call, dirty)
 

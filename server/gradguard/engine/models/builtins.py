@@ -283,7 +283,9 @@ def _extreme(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     tensors = [t for t in map(held, items) if isinstance(t, Tensor)]
     if tensors:
         if (len(items) > 1 or name in ("any", "all")) and "key" not in call.kwargs:
-            reads.host_read(run, frame, node, name, tensors[0], implicit=True)
+            reads.host_read(
+                run, frame, node, name, tensors[0], implicit=True, mixed=len(tensors) < len(items)
+            )
         return tensors[-1] if name in ("max", "min") else run.fresh("bool")
     if name in ("any", "all"):
         known = [known_truth(item) for item in items]

@@ -31,6 +31,7 @@ def host_read(
     implicit: bool,
     text: str = "",
     checks: bool = False,
+    mixed: bool = False,
 ) -> Read | None:
     """Note that the host reads `tensor` here; whether it counts is known when the loop around it has ended.
 
@@ -54,6 +55,7 @@ def host_read(
         run.statement,
         implicit=implicit,
         checks=checks,
+        mixed=mixed,
     )
     read = Read(len(run.guards), event=event, loop=loop, node=tensor.node, order=run.tick())
     read.iteration = loop.iteration if loop is not None else 0
