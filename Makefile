@@ -89,7 +89,9 @@ screenshots: $(RUN) $(NODE)  ## take the pictures of the documentation again, in
 	bash tests/vscode/setup.sh
 	GRADGUARD_SHOTS=docs/images bash tests/vscode/run.sh script
 
-docs: $(DOCS)  ## build the web pages into site/
+docs: $(DOCS) $(NODE)  ## build the web pages into site/, with the checker that runs in them
+	node client/scripts/web.mjs --production
+	node client/scripts/playground.mjs
 	$(PY) -m docs.build
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet --strict --config-file build/docs/mkdocs.yml
 	@echo "open site/index.html; with search: $(PY) -m http.server --directory site"

@@ -11,7 +11,7 @@ import re
 import shutil
 from pathlib import Path
 
-from docs import cells, diagrams, settings
+from docs import cells, diagrams, playground, settings
 from gradguard.ide.pages import stem
 from gradguard.ops import listing, table
 from gradguard.rules import registry
@@ -95,6 +95,7 @@ def main() -> None:
     assets.mkdir()
     for name in ("ops.js", "ops.css"):
         shutil.copy(DOCS / "assets" / name, assets)
+    playground.write(source)
     lines = listing.render_ops(table.load())
     for language in WORDS:
         rows = [[line.name, *told(line, language), line.formula] for line in lines]
@@ -114,6 +115,7 @@ def rules(folder: Path, language: str) -> None:
     for rule in registry.rules():
         name = f"{stem(rule.name)}.md"
         text = judged((translated / name).read_text("utf-8"), VERDICTS[language])
+        text = playground.tried(text, language)
         (folder / name).write_text(text, "utf-8")
         summary = rule.summary if language == "en" else first_sentence(text)
         lines.append(f"| {rule.code} | [{rule.name}]({name}) | {summary} |")

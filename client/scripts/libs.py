@@ -5,6 +5,8 @@ package is pure Python and the same everywhere, but for libcst, which writes the
 compiled, once per platform and per Python. It goes to a folder of its own, which is only used by a Python that it
 was compiled for. A platform's package carries it for each Python that the server supports; the universal one
 carries none. Where it cannot be used, fixes need libcst in the user's own environment.
+
+`web` is for the server in a browser, into build/web: the packages that it imports there, and of libcst what is in Python.
 """
 
 from __future__ import annotations
@@ -22,6 +24,10 @@ LIBS = ROOT / "client" / "bundled" / "libs"
 COMPILED_LIBS = ROOT / "client" / "bundled" / "compiled"
 REQUIREMENTS = ROOT / "client" / "bundled" / "requirements.txt"
 CACHE = ROOT / ".cache" / "wheels"
+WEB = "web"
+WEB_LIBS = ROOT / "build" / "web" / "libs"
+WEB_COMPILED_LIBS = ROOT / "build" / "web" / "compiled"
+WEB_PACKAGES = ("pygls", "lsprotocol", "pathspec", "attrs", "cattrs", "typing-extensions")
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 COMPILED = "libcst"
 
@@ -91,8 +97,16 @@ def add_compiled(version: str, target: str) -> None:
                     archive.extract(name, COMPILED_LIBS)
 
 
-def remove_unused() -> None:
-    for folder in (LIBS, COMPILED_LIBS):
+def add_python_of(version: str) -> None:
+    """The Python files of the compiled package, which are the same in that of each platform."""
+    with zipfile.ZipFile(wheel(version, "linux-x64", PYTHONS[-1])) as archive:
+        for name in archive.namelist():
+            if not name.startswith(f"{COMPILED}/native."):
+                archive.extract(name, WEB_COMPILED_LIBS)
+
+
+def remove_unused(folders: tuple[Path, ...]) -> None:
+    for folder in folders:
         for pattern in UNUSED:
             for path in sorted(folder.glob(pattern)):
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -101,7 +115,10 @@ def remove_unused() -> None:
 def main(target: str) -> None:
     carried = pins(REQUIREMENTS.read_text(encoding="utf-8"))
     check_pins(carried)
-    for folder in (LIBS, COMPILED_LIBS):
+    if target == WEB:
+        carried = {name: version for name, version in carried.items() if name in (*WEB_PACKAGES, COMPILED)}
+    folders = (WEB_LIBS, WEB_COMPILED_LIBS) if target == WEB else (LIBS, COMPILED_LIBS)
+    for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
     CACHE.mkdir(parents=True, exist_ok=True)
@@ -111,20 +128,17 @@ def main(target: str) -> None:
             "".join(f"{name}=={version}\n" for name, version in carried.items() if name != COMPILED)
         )
         pip("install", "--no-deps", "--no-compile", "--only-binary=:all:", "--implementation=py", "--abi=none",
-            "--platform=any", f"--target={LIBS}", f"--requirement={pure}")  # fmt: skip
-    if PLATFORMS[target]:
+            "--platform=any", f"--target={folders[0]}", f"--requirement={pure}")  # fmt: skip
+    if target == WEB:
+        add_python_of(carried[COMPILED])
+    elif PLATFORMS[target]:
         add_compiled(carried[COMPILED], target)
-    remove_unused()
-    size = sum(
-        path.stat().st_size
-        for folder in (LIBS, COMPILED_LIBS)
-        for path in folder.rglob("*")
-        if path.is_file()
-    )
-    print(f"client/bundled: {len(carried)} packages for {target}, {size / 1e6:.1f} MB")
+    remove_unused(folders)
+    size = sum(path.stat().st_size for folder in folders for path in folder.rglob("*") if path.is_file())
+    print(f"{folders[0].parent.relative_to(ROOT)}: {len(carried)} packages for {target}, {size / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2 or sys.argv[1] not in PLATFORMS:
-        sys.exit(f"usage: libs.py {{{','.join(PLATFORMS)}}}")
+    if len(sys.argv) != 2 or sys.argv[1] not in (*PLATFORMS, WEB):
+        sys.exit(f"usage: libs.py {{{','.join((*PLATFORMS, WEB))}}}")
     main(sys.argv[1])

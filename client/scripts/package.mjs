@@ -1,6 +1,8 @@
 // Builds the .vsix, ready to install, with the server and its Python packages inside:
-//   node client/scripts/package.mjs [--target TARGET] [--out FILE] [--quick]
+//   node client/scripts/package.mjs [--target TARGET] [--out FILE] [--quick] [--browser]
 // --quick leaves out the search for secrets, which takes most of the time. TARGET is a platform of the marketplace (default: this machine's) or "universal"; see client/scripts/libs.py.
+// The target "web" is for editors that run in a browser, where there is no Python; "universal" is for both. --browser adds to
+// the package of a platform what a browser needs.
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -28,26 +30,37 @@ if (version !== manifest.version) {
 }
 
 runPython(['client/scripts/settings.py', '--check'], { env: { ...process.env, PYTHONPATH: 'server' } });
-runPython(['client/scripts/libs.py', target]);
-const bundle = spawnSync(process.execPath, ['client/scripts/bundle.mjs', '--production'], { stdio: 'inherit' });
-if (bundle.status !== 0) {
-    fail('the bundle failed');
+const inBrowser = ['web', 'universal'].includes(target) || process.argv.includes('--browser');
+const onMachine = target !== 'web';
+if (onMachine) {
+    runPython(['client/scripts/libs.py', target]);
+}
+for (const script of [...(onMachine ? ['bundle'] : []), ...(inBrowser ? ['web'] : [])]) {
+    const bundle = spawnSync(process.execPath, [`client/scripts/${script}.mjs`, '--production'], { stdio: 'inherit' });
+    if (bundle.status !== 0) {
+        fail(`${script}.mjs failed`);
+    }
 }
 
 // What is shipped is copied by name, so that nothing else of the repository can slip in.
 rmSync(STAGE, { recursive: true, force: true });
-const SHIPPED = {
+const MACHINE = {
     'client/dist/extension.js': 'client/dist/extension.js',
     'client/bundled/compiled': 'client/bundled/compiled',
     'client/bundled/libs': 'client/bundled/libs',
     'client/bundled/tool': 'client/bundled/tool',
+    'server/gradguard': 'server/gradguard',
+};
+const BROWSER = { 'client/dist/web': 'client/dist/web' };
+const SHIPPED = {
+    ...(onMachine ? MACHINE : {}),
+    ...(inBrowser ? BROWSER : {}),
     'client/l10n': 'client/l10n',
     'client/media': 'client/media',
     'client/README.md': 'README.md',
     'docs/images': 'docs/images',
     'package.nls.json': 'package.nls.json',
     'package.nls.ko.json': 'package.nls.ko.json',
-    'server/gradguard': 'server/gradguard',
     'CHANGELOG.md': 'CHANGELOG.md',
     LICENSE: 'LICENSE',
 };
@@ -59,6 +72,11 @@ for (const [from, to] of Object.entries(SHIPPED)) {
     cpSync(from, path.join(STAGE, to), { recursive: true, filter: name => !left.test(name) });
 }
 const { devDependencies: _d, scripts: _s, private: _p, ...shipped } = manifest;
+for (const [entry, there] of [['main', onMachine], ['browser', inBrowser]]) {
+    if (!there) {
+        delete shipped[entry];
+    }
+}
 writeFileSync(path.join(STAGE, 'package.json'), `${JSON.stringify(shipped, null, 2)}\n`);
 writeFileSync(path.join(STAGE, '.vscodeignore'), '**/__pycache__/**\n');
 

@@ -1,28 +1,23 @@
-import * as os from 'node:os';
 import * as vscode from 'vscode';
-import type { WorkspaceEdit } from 'vscode-languageclient/node';
-import { clientSettings } from './configuration';
+import type { WorkspaceEdit } from 'vscode-languageclient';
 import { debugInformation } from './debugInformation';
-import { commandOf } from './interpreter';
-import { Interpreters, mainFolder } from './interpreters';
-import { launch, launchGiven } from './launch';
+import type { LanguageServer } from './languageServer';
 import type { Pages } from './pages';
-import type { Server } from './server';
 
 const SHOW_RULE = 'gradguard.showRule';
 const SHOW_ALL = 'gradguard.showAll';
 const SELECT = 'gradguard.select';
 
 export interface Parts {
-    readonly home: string;
     readonly version: string;
+    /** The machine, or the browser, for bug reports. */
+    readonly platform: string;
     readonly log: vscode.LogOutputChannel;
-    readonly server: Server;
+    readonly server: LanguageServer;
     readonly pages: Pages;
-    readonly interpreters: Interpreters;
 }
 
-/** Registers every command of the manifest. */
+/** Registers the commands that there are wherever the server runs. */
 export function commands(parts: Parts): vscode.Disposable[] {
     const table: Readonly<Record<string, (...args: never[]) => unknown>> = {
         'gradguard.restart': () => parts.server.restart('asked for by command'),
@@ -31,7 +26,6 @@ export function commands(parts: Parts): vscode.Disposable[] {
         'gradguard.explain': () => explain(parts),
         'gradguard.fixAll': () => fixAll(parts),
         'gradguard.checkWorkspace': () => checkWorkspace(parts),
-        'gradguard.runWithMonitor': (uri?: vscode.Uri) => runWithMonitor(parts, uri),
     };
     // What entries of the quick fix menu call; no command for people.
     const inner: Readonly<Record<string, (...args: never[]) => unknown>> = {
@@ -54,7 +48,7 @@ async function showDebugInformation(parts: Parts): Promise<void> {
     const page = debugInformation({
         extension: parts.version,
         editor: `${vscode.env.appName} ${vscode.version}`,
-        platform: `${os.platform()} ${os.arch()} ${os.release()}`,
+        platform: parts.platform,
         trusted: vscode.workspace.isTrusted,
         folders: (vscode.workspace.workspaceFolders ?? []).map(folder => folder.uri.fsPath),
         state: parts.server.state,
@@ -203,58 +197,4 @@ async function checkWorkspace(parts: Parts): Promise<void> {
         say(parts, found + unread);
     }
     await vscode.commands.executeCommand('workbench.actions.view.problems');
-}
-
-/** The dialog of the Python extension where there is one, else the setting. */
-async function choosePython(): Promise<void> {
-    const known = await vscode.commands.getCommands(true);
-    if (known.includes('python.setInterpreter')) {
-        await vscode.commands.executeCommand('python.setInterpreter');
-    } else {
-        await vscode.commands.executeCommand('workbench.action.openSettings', 'gradguard.interpreter');
-    }
-}
-
-/** Runs the script under the monitor with the Python of its folder, where its torch is. */
-async function runWithMonitor(parts: Parts, given: vscode.Uri | undefined): Promise<void> {
-    const uri = given ?? vscode.window.activeTextEditor?.document.uri;
-    if (uri?.scheme !== 'file' || !vscode.workspace.isTrusted) {
-        return;
-    }
-    const document = vscode.workspace.textDocuments.find(each => each.uri.toString() === uri.toString());
-    await document?.save();
-    const folder = vscode.workspace.getWorkspaceFolder(uri);
-    const settings = clientSettings(folder?.uri ?? mainFolder());
-    const choice = await parts.interpreters.of(folder?.uri ?? mainFolder());
-    const args = ['run', uri.fsPath];
-    if (settings.path.length === 0 && choice.interpreter !== undefined && choice.interpreter.torch === undefined) {
-        const chooseAnother = vscode.l10n.t('Choose Python');
-        const python = choice.interpreter.executable;
-        const answer = await vscode.window.showWarningMessage(vscode.l10n.t('{0} has no torch, which the monitor watches.', python), chooseAnother);
-        if (answer === chooseAnother) {
-            await choosePython();
-        }
-        return;
-    }
-    const started =
-        settings.path.length > 0
-            ? launchGiven(settings.path, args)
-            : choice.interpreter === undefined
-              ? undefined
-              : // The script's own packages come first: gradguard's copies of others must not stand in their way.
-                launch({ home: parts.home, interpreter: commandOf(choice.interpreter), importStrategy: 'fromEnvironment', args });
-    if (started === undefined) {
-        await vscode.commands.executeCommand('gradguard.restart'); // says what is missing
-        return;
-    }
-    const { PYTHONSAFEPATH: _, ...env } = started.env; // the script may import its neighbours
-    const task = new vscode.Task(
-        { type: 'gradguard', script: uri.fsPath },
-        folder ?? vscode.TaskScope.Workspace,
-        vscode.l10n.t('run with monitor'),
-        'gradguard',
-        new vscode.ProcessExecution(started.command, [...started.args], { cwd: folder?.uri.fsPath ?? vscode.Uri.joinPath(uri, '..').fsPath, env }),
-    );
-    task.presentationOptions = { reveal: vscode.TaskRevealKind.Always, panel: vscode.TaskPanelKind.Dedicated, clear: true };
-    await vscode.tasks.executeTask(task);
 }

@@ -1,31 +1,7 @@
-import * as os from 'node:os';
 import * as vscode from 'vscode';
-import type { ImportStrategy } from './launch';
-import { substitute, Variables } from './variables';
 
 /** Settings the client itself acts on; all others are the server's. A change of one of them needs a new server. */
 const OF_THE_CLIENT = ['interpreter', 'importStrategy', 'path', 'args', 'logLevel'] as const;
-
-export interface ClientSettings {
-    readonly interpreter: readonly string[];
-    readonly importStrategy: ImportStrategy;
-    readonly path: readonly string[];
-    readonly args: readonly string[];
-    readonly logLevel: string;
-}
-
-export function clientSettings(folder: vscode.Uri | undefined): ClientSettings {
-    const config = vscode.workspace.getConfiguration('gradguard', folder ?? null);
-    const names = variables(folder);
-    const words = (key: string): string[] => config.get<string[]>(key, []).map(word => substitute(word, names));
-    return {
-        interpreter: words('interpreter'),
-        importStrategy: config.get<ImportStrategy>('importStrategy', 'useBundled'),
-        path: words('path'),
-        args: words('args'),
-        logLevel: config.get<string>('logLevel', 'info'),
-    };
-}
 
 /**
  * What the user set for a folder. Defaults are left out: the server has the same, and it tells where each of its
@@ -54,15 +30,4 @@ export function keysOfServer(manifest: unknown): readonly string[] {
 
 export function needsNewServer(change: vscode.ConfigurationChangeEvent): boolean {
     return OF_THE_CLIENT.some(key => change.affectsConfiguration(`gradguard.${key}`));
-}
-
-function variables(folder: vscode.Uri | undefined): Variables {
-    const folders = vscode.workspace.workspaceFolders ?? [];
-    return {
-        workspaceFolder: (folder ?? folders[0]?.uri)?.fsPath,
-        folders: new Map(folders.map(each => [each.name, each.uri.fsPath])),
-        userHome: os.homedir(),
-        cwd: process.cwd(),
-        env: process.env,
-    };
 }

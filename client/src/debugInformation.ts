@@ -1,4 +1,4 @@
-import type { ServerState } from './server';
+import type { ServerState } from './languageServer';
 
 /** What the debug information is made of. */
 export interface DebugFacts {

@@ -1,8 +1,10 @@
+import * as os from 'node:os';
 import * as vscode from 'vscode';
 import { commands } from './commands';
 import { keysOfServer, needsNewServer } from './configuration';
 import { Interpreters } from './interpreters';
-import { Popups } from './popups';
+import { monitorCommands } from './monitor';
+import { popups } from './popups';
 import { Pages } from './pages';
 import { onDidChangeInterpreter } from './pythonExtension';
 import { Server } from './server';
@@ -18,18 +20,8 @@ export function activate(context: vscode.ExtensionContext): void {
     const status = new Status();
     const pages = new Pages();
     const interpreters = new Interpreters(log);
-    const faults = new Popups(
-        async (message, buttons) => vscode.window.showErrorMessage(message, ...buttons),
-        message => log.error(message),
-        5,
-    );
-    const warnings = new Popups(
-        async (message, buttons) => vscode.window.showWarningMessage(message, ...buttons),
-        message => log.warn(message),
-        5,
-    );
     const home = context.extensionPath;
-    const running = new Server(home, keysOfServer(manifest), log, status, { faults, warnings }, interpreters);
+    const running = new Server(home, keysOfServer(manifest), log, status, popups(vscode.window, log), interpreters);
     server = running;
     log.info(`gradguard ${version} in ${vscode.env.appName} ${vscode.version}`);
     context.subscriptions.push(
@@ -38,7 +30,8 @@ export function activate(context: vscode.ExtensionContext): void {
         pages,
         running,
         watchTorch(),
-        ...commands({ home, version, log, server: running, pages, interpreters }),
+        ...commands({ version, platform: `${os.platform()} ${os.arch()} ${os.release()}`, log, server: running, pages }),
+        ...monitorCommands({ home, interpreters }),
         vscode.workspace.onDidGrantWorkspaceTrust(() => running.restart('the workspace is trusted now')),
         vscode.workspace.onDidChangeConfiguration(change => {
             if (needsNewServer(change) || (change.affectsConfiguration('gradguard.enable') && !running.state.running)) {

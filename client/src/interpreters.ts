@@ -1,6 +1,6 @@
 import * as path from 'node:path';
 import * as vscode from 'vscode';
-import { clientSettings } from './configuration';
+import { clientSettings } from './clientSettings';
 import { Choice, choose, namesOnPath, Place } from './interpreter';
 import { ask } from './probe';
 import { activeInterpreter } from './pythonExtension';

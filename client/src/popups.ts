@@ -3,6 +3,9 @@ export function unlinked(message: string): string {
     return message.replaceAll('](', '] (');
 }
 
+/** Of a kind, in a session. */
+const MOST = 5;
+
 /** Lets the first messages of a session be pop-ups, each once; the others only go to the log. */
 export class Popups {
     private readonly shown = new Set<string>();
@@ -30,4 +33,25 @@ export class Popups {
             await actions[chosen]?.();
         }
     }
+}
+
+type Show = (message: string, ...buttons: string[]) => PromiseLike<string | undefined>;
+
+/** Those for faults and for warnings, which are counted apart. */
+export function popups(
+    window: { readonly showErrorMessage: Show; readonly showWarningMessage: Show },
+    log: { error(message: string): void; warn(message: string): void },
+): { readonly faults: Popups; readonly warnings: Popups } {
+    return {
+        faults: new Popups(
+            async (message, buttons) => window.showErrorMessage(message, ...buttons),
+            message => log.error(message),
+            MOST,
+        ),
+        warnings: new Popups(
+            async (message, buttons) => window.showWarningMessage(message, ...buttons),
+            message => log.warn(message),
+            MOST,
+        ),
+    };
 }

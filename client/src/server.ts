@@ -1,44 +1,27 @@
 import * as vscode from 'vscode';
-import {
-    CloseAction,
-    ErrorAction,
-    LanguageClientOptions,
-    RevealOutputChannelOn,
-    ServerOptions,
-    State,
-    TransportKind,
-    WorkspaceEdit,
-} from 'vscode-languageclient/node';
+import { LanguageClient, ServerOptions, State, TransportKind, WorkspaceEdit } from 'vscode-languageclient/node';
 import { Backoff } from './backoff';
 import { Heartbeat } from './heartbeat';
-import { folderOf, QuietClient } from './client';
-import { clientSettings, serverSettings } from './configuration';
+import { enabledSomewhere, optionsFor, quiet, saying } from './client';
+import { clientSettings } from './clientSettings';
+import { serverSettings } from './configuration';
 import { Choice, commandOf, Interpreter } from './interpreter';
 import { Interpreters, mainFolder } from './interpreters';
+import type { LanguageServer, ServerState } from './languageServer';
 import { Launch, launch, launchGiven } from './launch';
 import { OneAtATime } from './oneAtATime';
 import type { Popups } from './popups';
 import type { Status } from './status';
 
-const SELECTOR = [
-    { scheme: 'file', language: 'python' },
-    { scheme: 'untitled', language: 'python' },
-    { scheme: 'vscode-vfs', language: 'python' },
-    { scheme: 'vscode-notebook-cell', language: 'python' },
-];
+const SCHEMES = ['file', 'untitled', 'vscode-vfs', 'vscode-notebook-cell'];
 
 const STOP_PATIENCE_MS = 3_000;
 
-/** What the debug information tells about the process. */
-export interface ServerState {
-    readonly running: boolean;
-    readonly launch?: Launch | undefined;
-    readonly choice?: Choice | undefined;
-    readonly restarts: number;
-}
+const QuietClient = quiet(LanguageClient);
+type QuietClient = InstanceType<typeof QuietClient>;
 
 /** Owns the one server process: starts it, starts it again, says what became of it. */
-export class Server implements vscode.Disposable {
+export class Server implements LanguageServer, vscode.Disposable {
     private client: QuietClient | undefined;
     private launched: Launch | undefined;
     private choice: Choice | undefined;
@@ -140,13 +123,9 @@ export class Server implements vscode.Disposable {
             options: { env: { ...process.env, ...launched.env } },
             transport: TransportKind.stdio,
         };
-        const client = new QuietClient(
-            serverOptions,
-            this.clientOptions(() => this.ended(client)),
-            this.log,
-            (message, buttons) => this.say(this.popups.faults, message, buttons),
-            (message, buttons) => this.say(this.popups.warnings, message, buttons),
-        );
+        const options = optionsFor({ log: this.log, schemes: SCHEMES, settings: folder => this.settings(folder), closed: () => this.ended(client) });
+        const client: QuietClient = new QuietClient('gradguard', 'gradguard', serverOptions, options);
+        client.tellBy(this.log, saying(this.popups.faults, this.log), saying(this.popups.warnings, this.log));
         client.onNotification('$/gradguard/settingsProblems', ({ problems }: { problems: readonly string[] }) => this.status.problems(problems));
         this.client = client;
         const began = Date.now();
@@ -184,37 +163,6 @@ export class Server implements vscode.Disposable {
             this.log.debug(`no torch table told: ${String(error)}`);
             return undefined;
         }
-    }
-
-    private clientOptions(closed: () => void): LanguageClientOptions {
-        return {
-            documentSelector: SELECTOR,
-            diagnosticCollectionName: 'gradguard',
-            outputChannel: this.log,
-            revealOutputChannelOn: RevealOutputChannelOn.Never,
-            // Pushed as soon as they are known: this version of the library asks for those of editors only, not of notebook cells.
-            initializationOptions: { diagnostics: 'push', status: true },
-            markdown: { isTrusted: false, supportHtml: false },
-            initializationFailedHandler: () => false,
-            errorHandler: {
-                error: () => ({ action: ErrorAction.Continue, handled: true }),
-                closed: () => {
-                    closed();
-                    return { action: CloseAction.DoNotRestart, handled: true };
-                },
-            },
-            middleware: {
-                workspace: {
-                    configuration: async (params, token, next) => {
-                        const values = await next(params, token);
-                        if (!Array.isArray(values)) {
-                            return values;
-                        }
-                        return Promise.all(params.items.map((item, n) => (item.section === 'gradguard' ? this.settings(folderOf(item)) : values[n])));
-                    },
-                },
-            },
-        };
     }
 
     /** Where the version of torch is not set, the one beside the folder's Python decides. */
@@ -265,19 +213,6 @@ export class Server implements vscode.Disposable {
         });
     }
 
-    private async say(popups: Popups, message: string, buttons: readonly string[]): Promise<string | undefined> {
-        let chosen: string | undefined;
-        const choose = (button: string) => (): void => {
-            chosen = button;
-        };
-        const showLog = vscode.l10n.t('Show Log');
-        await popups.say(message, {
-            ...Object.fromEntries(buttons.map(button => [button, choose(button)])),
-            ...(buttons.length === 0 ? { [showLog]: () => this.log.show() } : {}),
-        });
-        return chosen;
-    }
-
     private async stop(): Promise<void> {
         const client = this.client;
         this.client = undefined;
@@ -295,9 +230,4 @@ export class Server implements vscode.Disposable {
             this.log.debug(`the server did not end in order: ${error instanceof Error ? error.message : String(error)}`);
         }
     }
-}
-
-function enabledSomewhere(): boolean {
-    const folders = vscode.workspace.workspaceFolders ?? [undefined];
-    return folders.some(folder => vscode.workspace.getConfiguration('gradguard', folder?.uri ?? null).get<boolean>('enable', true));
 }

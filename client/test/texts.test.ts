@@ -32,14 +32,15 @@ test('every text of the program has a Korean one, and every Korean one is used',
 
 test('every command of the manifest is registered, and the other way round', () => {
     const { contributes } = JSON.parse(manifest) as { contributes: { commands: { command: string }[] } };
-    const source = readFileSync('client/src/commands.ts', 'utf8');
+    const source = ['commands', 'monitor'].map(name => readFileSync(`client/src/${name}.ts`, 'utf8')).join('');
     const registered = [...source.matchAll(/^ {8}'(gradguard\.\w+)':/gm)].map(match => match[1]);
     assert.deepEqual(registered.sort(), contributes.commands.map(each => each.command).sort());
 });
 
 function runtimeTexts(): string[] {
     const found = new Set<string>();
-    for (const name of readdirSync('client/src')) {
+    const names = readdirSync('client/src', { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.ts'));
+    for (const name of names) {
         const source = readFileSync(`client/src/${name}`, 'utf8');
         for (const match of source.matchAll(/l10n\.t\(\s*'((?:[^'\\]|\\.)*)'/g)) {
             found.add(match[1] ?? '');

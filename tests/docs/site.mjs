@@ -2,10 +2,9 @@
 // Prints one line a check and 'N passed, N failed' at the end; exit code 0 only when nothing failed.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import http from 'node:http';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { chromium } from 'playwright-core';
+import { open } from './browser.mjs';
 
 const folder = path.resolve(process.argv[2] ?? 'site');
 const pages = fs.readdirSync(folder, { recursive: true }).filter(name => name.endsWith('.html') && name !== '404.html').sort();
@@ -13,46 +12,7 @@ if (pages.length === 0) {
     console.error(`${folder} has no pages: run make docs`);
     process.exit(1);
 }
-const TYPES = { '.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript', '.json': 'application/json', '.svg': 'image/svg+xml', '.png': 'image/png' };
-const server = http.createServer((request, response) => {
-    const file = path.join(folder, decodeURIComponent(new URL(request.url, 'http://localhost').pathname));
-    if (!file.startsWith(folder) || !fs.existsSync(file) || !fs.statSync(file).isFile()) {
-        response.writeHead(404).end();
-        return;
-    }
-    response.writeHead(200, { 'Content-Type': TYPES[path.extname(file)] ?? 'application/octet-stream' }).end(fs.readFileSync(file));
-});
-await new Promise(resolve => server.listen(0, '127.0.0.1', resolve));
-const base = `http://127.0.0.1:${server.address().port}/`;
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
-
-let passed = 0;
-let failed = 0;
-/** `body` gets a page of its own; whatever the page complains about is a failure. */
-async function check(what, options, body) {
-    const context = await browser.newContext(options);
-    const page = await context.newPage();
-    const complaints = [];
-    page.on('response', reply => reply.status() >= 400 && complaints.push(`${reply.status()} ${reply.url()}`));
-    page.on('requestfailed', request => request.failure().errorText !== 'net::ERR_ABORTED' && complaints.push(`no answer: ${request.url()}`));
-    page.on('request', request => /^(https?:)/.test(request.url()) && !request.url().startsWith(base) && complaints.push(`elsewhere: ${request.url()}`));
-    page.on('pageerror', error => complaints.push(String(error)));
-    try {
-        await body(page);
-        // Without a server the theme has no search, which it tells the console.
-        if (!page.url().startsWith('file:')) {
-            assert.deepEqual(complaints, []);
-        }
-        passed += 1;
-        console.log(`ok   ${what}`);
-    } catch (error) {
-        failed += 1;
-        console.log(`FAIL ${what}: ${String(error.message).split('\n').slice(0, 12).join('\n     ')}`);
-    } finally {
-        await context.close();
-    }
-}
-
+const { base, check, close } = await open(folder);
 const PHONE = { viewport: { width: 390, height: 800 } };
 
 for (const [title, part] of [['English', pages.filter(name => !name.startsWith('ko'))], ['Korean', pages.filter(name => name.startsWith('ko'))]]) {
@@ -100,7 +60,4 @@ await check('a word of an error message leads to the rule', {}, async page => {
     await page.locator('.md-search-result__item', { hasText: 'GG101' }).first().waitFor();
 });
 
-await browser.close();
-server.close();
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed === 0 ? 0 : 1);
+process.exit(await close());

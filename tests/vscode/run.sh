@@ -6,5 +6,5 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 vsix=build/editor/gradguard.vsix
 mkdir -p build/editor
-node client/scripts/package.mjs --quick --out "$vsix"
+node client/scripts/package.mjs --quick --browser --out "$vsix"
 exec node tests/vscode/run.mjs --vsix "$vsix" ${GRADGUARD_SHOTS:+--shots "$GRADGUARD_SHOTS"} "$@"

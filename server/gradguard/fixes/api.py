@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gradguard.findings import FixPlan
+from gradguard.fixes import parser
 from gradguard.fixes.edit import Edit
 from gradguard.source.text import Source
 
 try:
+    parser.ensure()
     from gradguard.fixes.kinds import KINDS, Maker
-except ModuleNotFoundError as error:  # its parser is compiled, and not there for every platform and Python
+except ModuleNotFoundError as error:
     if error.name != "libcst":
         raise
     KINDS: Mapping[str, Maker] = {}  # type: ignore[no-redef]

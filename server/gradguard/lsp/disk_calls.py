@@ -3,6 +3,8 @@
 A folder of a network, or one behind a program of the user, may stop answering, and whoever asks the system for
 a file in it hangs in the kernel. So calls are made by threads of their own. One that does not come back in time
 is given up: what it asked for counts as unreadable until it does come back, and everybody else goes on.
+
+In a browser there are no threads, and files lie in memory: calls are made at once.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
 from gradguard.disk.reading import SETTINGS_BYTES, Unreadable, read_file, read_utf8
+from gradguard.lsp import threads
 
 T = TypeVar("T")
 
@@ -65,12 +68,15 @@ class DiskCalls:
         """When a path that hung may be asked for again."""
         self._here = threading.local()
         self._numbers = itertools.count(1)
+        self._threaded = threads.there_are()
 
     def call(self, path: str, work: Callable[[], T]) -> T:
         """What `work` gives, which looks at the file at a path; others that it looks at it names by `touch`.
 
         Raises what it raises, and Hangs.
         """
+        if not self._threaded:
+            return work()
         call = _Call(path, work)
         with self._lock:
             out = sum(self._out.values())

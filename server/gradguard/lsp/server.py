@@ -26,7 +26,7 @@ from gradguard.lsp.publish import Publisher
 from gradguard.lsp.scanner import Scanner
 from gradguard.lsp.session import Session
 from gradguard.lsp.tasks import Tasks
-from gradguard.lsp.transport import RawReader, Writer, accept_one, read_in_thread, standard_streams
+from gradguard.lsp.transport import Outlet, RawReader, Writer, accept_one, read_in_thread, standard_streams
 from gradguard.source.printable import printable
 
 log = logging.getLogger(__name__)
@@ -89,15 +89,23 @@ class Server(LanguageServer):
         return asyncio.run(self._serve(source, writer))
 
     async def _serve(self, source: RawReader, writer: Writer) -> int:
-        self._ended = asyncio.Event()
-        self.protocol.set_writer(writer)
+        ended = self.attach(writer)
         loop = asyncio.get_running_loop()
         read_in_thread(source, loop, self.protocol.receive, lambda: self.stop(None))
-        await self._ended.wait()
+        await ended.wait()
         self.session.stop()
         self.scanner.stop()
         writer.close()
         return self.code
+
+    def attach(self, writer: Outlet, *, headers: bool = True) -> asyncio.Event:
+        """Have a client to talk to, whose messages are given to `protocol.receive`. What is given back is set at its end.
+
+        headers: as the protocol asks for on a stream of bytes, which does not tell where a message ends.
+        """
+        self._ended = asyncio.Event()
+        self.protocol.set_writer(writer, include_headers=headers)
+        return self._ended
 
     def stop(self, code: int | None) -> None:
         """End the process. None: the client is gone; that is in order after a shutdown request."""

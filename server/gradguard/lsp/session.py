@@ -27,6 +27,7 @@ from gradguard.findings import Finding, Limit, Span
 from gradguard.ide.analysis import Analyser, Analysis, analysis
 from gradguard.ide.standing import from_here
 from gradguard.ide.wording import Wording
+from gradguard.lsp import threads
 from gradguard.lsp.client import Client
 from gradguard.lsp.configuration import Wrong
 from gradguard.lsp.documents import Documents, document, path_of
@@ -105,7 +106,10 @@ class Session:
                 program.refreshed = False
 
     def warm_up(self) -> None:
-        """Load the engine while the client is still busy with itself, and what fixes need behind everything else."""
+        """Load the engine while the client is still busy with itself, and what fixes need behind everything else.
+
+        Without threads that would keep the first answer waiting: what fixes need is then loaded when one is asked for.
+        """
 
         def engine() -> None:
             analysis(Source("", f"import {GATE}\n"), DEFAULTS, EMPTY, self.analyser)
@@ -123,7 +127,8 @@ class Session:
 
         self.lookout.start()
         self.worker.submit("warm-up", engine, nothing, nothing)
-        self.worker.submit("warm-up fixes", fixes, nothing, nothing, Urgency.BACKGROUND)
+        if threads.there_are():
+            self.worker.submit("warm-up fixes", fixes, nothing, nothing, Urgency.BACKGROUND)
 
     def stop(self) -> None:
         """Begin nothing further and let nobody wait."""

@@ -31,6 +31,14 @@ class RawReader(Protocol):
     def read(self, size: int, /) -> bytes | None: ...
 
 
+class Outlet(Protocol):
+    """Takes messages for the client."""
+
+    def write(self, data: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class Broken(Exception):
     """The stream cannot be understood any further."""
 

@@ -3,6 +3,8 @@
 Jobs wait under the key of their program; a newer one takes the place of the older. What the user works at
 goes first, then what was opened, what depends on an edit, and the rest of the workspace. Garbage is collected when nothing was asked for
 a while, so that nobody waits for it.
+
+In a browser Python has no threads. The loop itself then runs one job at a time, and messages that came meanwhile between two of them.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, TypeVar
+
+from gradguard.lsp import threads
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -63,7 +67,10 @@ class Worker:
         self._ready = threading.Condition()
         self._order = itertools.count()
         self._stopped = False
-        threading.Thread(target=self._run, name=name, daemon=True).start()
+        self._threaded = threads.there_are()
+        self._pause: asyncio.TimerHandle | None = None
+        if self._threaded:
+            threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def submit(
         self,
@@ -98,6 +105,8 @@ class Worker:
             self._queue = [(each.urgency, each.order, key) for key, each in self._jobs.items()]
             heapq.heapify(self._queue)
         self._ready.notify()
+        if not self._threaded:
+            self._loop.call_soon(self._turn)
 
     def cancel(self, key: str) -> None:
         """Forget a job that has not begun."""
@@ -117,6 +126,8 @@ class Worker:
             self._jobs.clear()
             self._queue.clear()
             self._ready.notify()
+        if self._pause is not None:
+            self._pause.cancel()
 
     def _run(self) -> None:
         worked = False
@@ -130,10 +141,25 @@ class Worker:
                     return
                 job = self._next()
             worked = True
-            try:
-                self.tell(job.done, job.work())
-            except BaseException as error:  # whatever it is, the next job must run
-                self.tell(job.failed, error)
+            self._execute(job)
+
+    def _turn(self) -> None:
+        """Run a job on the loop. There are as many turns as jobs were given, so that some find none."""
+        with self._ready:
+            if self._stopped or not self._jobs:
+                return
+            job = self._next()
+        self._execute(job)
+        if self._pause is not None:
+            self._pause.cancel()
+        if self._collects:
+            self._pause = self._loop.call_later(IDLE_SECONDS, self._collect)
+
+    def _execute(self, job: _Job) -> None:
+        try:
+            self.tell(job.done, job.work())
+        except BaseException as error:  # whatever it is, the next job must run
+            self.tell(job.failed, error)
 
     def _collect(self) -> None:
         self._collections += 1
