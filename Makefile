@@ -84,6 +84,7 @@ test-editor: docs $(DEV) $(NODE) $(NVIM) $(JUPYTER)  ## the extension in a real 
 	bash tests/vscode/run.sh
 	GRADGUARD_NEOVIM=needed GRADGUARD_JUPYTER=needed $(PY) -m pytest -q tests/editors tests/docs/test_configurations.py
 	node tests/docs/site.mjs site
+	node tests/docs/playground.mjs site
 
 screenshots: $(RUN) $(NODE)  ## take the pictures of the documentation again, in a real VS Code
 	bash tests/vscode/setup.sh

@@ -14,7 +14,17 @@ from typing import Any
 from benchmarks import bounds, corpus, found, page, peers, sections
 
 RESULTS = Path(__file__).parent / "results"
-SECTIONS = ("start-up", "keystrokes", "latency", "parser", "bounds", "scaling", "neighbours", "libraries")
+SECTIONS = (
+    "start-up",
+    "keystrokes",
+    "latency",
+    "parser",
+    "bounds",
+    "scaling",
+    "neighbours",
+    "libraries",
+    "browser",
+)
 
 AGAINST_PARSER = ("torchvision", "timm")
 """Libraries whose check is compared with `ast.parse`."""
@@ -79,6 +89,8 @@ def main() -> int:
                 figures["latency"] = sections.latency(options.keys, left())
             case "scaling":
                 figures["scaling"] = sections.scaling(corpus.library("torchvision"), options.jobs, left)
+            case "browser":
+                figures["browser"] = sections.browser()
             case "libraries":
                 chosen = [corpus.library(name) for name in options.library or corpus.PINS]
                 checked = sections.libraries(chosen, options.jobs, left)

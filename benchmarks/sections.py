@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -22,6 +24,8 @@ SERVER = ROOT / "server"
 ENVIRONMENT = {"PYTHONPATH": str(SERVER)}
 GRADGUARD = [sys.executable, "-m", "gradguard"]
 
+IN_BROWSER = "ppo.py"
+"""A training script of some 300 lines."""
 TRAINING = "import torch\nfrom torch import nn\n\n\n" + growing.TRAINER
 """A file with one."""
 
@@ -75,6 +79,21 @@ def latency(keys: int, limit: float) -> list[dict[str, Any]]:
 def keystrokes(spots: int, left: Callable[[], float]) -> dict[str, Any]:
     """What an editor waits for in real training scripts, over stdio."""
     return typed.figures(typed.measure(corpus.scripts(), spots, left))
+
+
+def browser() -> dict[str, Any]:
+    """The playground of the built web pages (`make docs`) in Chromium, cold, warm, and while a training script is typed in."""
+    program = next(path for path in corpus.scripts() if path.name == IN_BROWSER)
+    command = ["node", "benchmarks/browser.mjs", "site", str(program)]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    figures: dict[str, Any] = json.loads(done.stdout)
+    times = sorted(figures.pop("times"))
+    figures["median"], figures["p95"] = times[len(times) // 2], times[math.ceil(len(times) * 0.95) - 1]
+    figures["load"], figures["cpus"] = os.getloadavg()[1], os.cpu_count()
+    figures["sizes"] = json.loads((ROOT / "client" / "dist" / "web" / "parts.json").read_text("utf-8"))[
+        "sizes"
+    ]
+    return figures
 
 
 def parser(chosen: Sequence[Library], left: Callable[[], float]) -> list[dict[str, Any]]:

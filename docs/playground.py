@@ -1,6 +1,6 @@
 """The playground: its page in each language, what the page reads, and links that open a program in it.
 
-`client/scripts/web.mjs` and `client/scripts/playground.mjs` have made the programs before; `docs/examples` holds the examples.
+`client/scripts/web.mjs` and `client/scripts/playground.mjs` have made the programs before; `fixtures/playground` holds the examples.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gradguard.ide.pages import stem
 from gradguard.ops import table
 
 ROOT = Path(__file__).resolve().parents[1]
-EXAMPLES = ROOT / "docs" / "examples"
+EXAMPLES = ROOT / "fixtures" / "playground"
 PAGE = ROOT / "build" / "playground"
 PYTHON = ROOT / "client" / "dist" / "web"
 PARTS = ("worker.js", "python.wasm", "python.zip", "gradguard.zip", "fixes.zip")

@@ -44,7 +44,7 @@ self.addEventListener('fetch', event => {
         (async () => {
             const cache = await caches.open(CACHE);
             const kept = await cache.match(url);
-            if (kept && url.includes('/assets/playground/')) {
+            if (kept && (url.includes('/assets/playground/') || !navigator.onLine)) {
                 return kept;
             }
             try {

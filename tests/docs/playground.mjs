@@ -1,4 +1,5 @@
 // Uses the playground of the built web pages as a person does: node tests/docs/playground.mjs [FOLDER]
+// With GRADGUARD_SHOTS=docs/images its pictures are written there.
 // Prints one line a check and 'N passed, N failed' at the end; exit code 0 only when nothing failed.
 import assert from 'node:assert/strict';
 import path from 'node:path';
@@ -60,6 +61,13 @@ await check('a program is typed, read, explained, repaired, linked to and kept f
 
     await page.locator('.cm-lintRange-error').first().hover();
     assert.match(await page.locator('.gg-hover').innerText(), /saved for backward/);
+    if (process.env.GRADGUARD_SHOTS !== undefined) {
+        for (const colorScheme of ['light', 'dark']) {
+            await page.emulateMedia({ colorScheme });
+            await page.screenshot({ path: path.join(process.env.GRADGUARD_SHOTS, `playground-${colorScheme}.png`) });
+        }
+        await page.emulateMedia({ colorScheme: 'light' });
+    }
     await page.mouse.move(5, 5);
     // The row of the operation, by keyboard alone.
     await page.locator('.cm-content').focus();
@@ -73,10 +81,12 @@ await check('a program is typed, read, explained, repaired, linked to and kept f
     await page.locator('#gg-cursor', { hasText: 'saves y for backward' }).waitFor(PATIENCE);
 
     await page.locator('#gg-issue').click();
+    await page.locator('#gg-status', { hasText: 'Copied.' }).waitFor(PATIENCE);
     const issue = await page.evaluate(() => navigator.clipboard.readText());
     assert.match(issue, /^gradguard \d+\.\d+\.\d+, torch auto\n/);
     assert.ok(issue.includes(BAD) && issue.includes('GG101'));
     await page.locator('#gg-link').click();
+    await page.waitForFunction(async () => (await navigator.clipboard.readText()).startsWith('http'), undefined, PATIENCE);
     const link = await page.evaluate(() => navigator.clipboard.readText());
     assert.ok(link.includes('#code=') && link.length < 400);
 

@@ -65,6 +65,7 @@ NOT_RUN = {
     "make table": "minutes, and it rewrites the table; `make table-check` asks torch about what it wrote",
     "make bench": "minutes of measuring, which have no right or wrong",
     "make screenshots": "it rewrites the pictures; `make test-editor` takes them in the same scenario",
+    "npm run package -- --target web": "no editor here takes it; `make test-editor` tests what is in it, in a package for this machine",
     "python -m benchmarks.atlas": "it downloads released libraries, and scans for an hour",
     "python -m benchmarks.corpus": "it downloads released libraries",
     "python -m benchmarks.keystrokes --script NAME": "minutes; tests/bench types in a small script",
