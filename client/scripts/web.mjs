@@ -15,7 +15,7 @@ const OUT = 'client/dist/web';
 const LIBS = 'build/web';
 const PYODIDE = 'node_modules/pyodide';
 /** Layers that no server in a browser has: they run programs, or are other faces. */
-const LEFT_OUT = ['assistants', 'cli', 'fleet', 'runtime', 'main.py', '__main__.py'];
+const LEFT_OUT = ['assistants', 'cli', 'fleet', 'report', 'runtime', 'main.py', '__main__.py'];
 
 const production = process.argv.includes('--production');
 rmSync(OUT, { recursive: true, force: true });
