@@ -59,6 +59,8 @@ def broken(context: Context, event: BrokenGraph) -> list[FixPlan]:
         return context.plan("stack", title, Applicability.UNSAFE, place.node, place)
     if event.how == "no-graph":
         return made_with_graph(context, event)
+    if event.how == "checkpoint":
+        return []
     if event.how == "no_grad":
         node = place.node
         if isinstance(node, ast.With) and (len(node.items) > 1 or node.body[0].lineno == node.lineno):

@@ -8,6 +8,7 @@ from gradguard.rules.model import ERROR, WARNING, Context, Rule, quoted
 
 _HOW = {
     "no_grad": "no_grad here cuts off parameters that the optimizer should train",
+    "checkpoint": "this checkpoint trains nothing: with `use_reentrant=True` one of its inputs has to require grad",
     "tensor": "{text} copies values out of the graph: what computes them does not train",
     "detach": "{text} cuts off parameters that the optimizer should train",
     "data": "{text} cuts off parameters that the optimizer should train",

@@ -10,7 +10,12 @@ from gradguard.rules.refused import render_refused
 
 def render(context: Context, event: Event) -> Finding | None:
     """Writes refused because of: the kind of view."""
-    if isinstance(event, RefusedWrite) and event.reason in ("multi-view", "no-grad-view", "stale-view"):
+    if isinstance(event, RefusedWrite) and event.reason in (
+        "multi-view",
+        "no-grad-view",
+        "stale-view",
+        "detached-view",
+    ):
         return render_refused(context, event)
     return None
 

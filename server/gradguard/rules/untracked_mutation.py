@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradguard.engine.domain.events import Event, SavedTensorMutated
+from gradguard.engine.domain.events import ON_CONTEXT, Event, SavedTensorMutated
 from gradguard.findings import Finding
 from gradguard.rules.model import WARNING, Context, Rule, quoted, role_name
 
@@ -20,10 +20,12 @@ def render(context: Context, event: Event) -> Finding | None:
     if not isinstance(event, SavedTensorMutated) or event.write.counted:
         return None
     write, saved = event.write, event.saved
-    how = _HOW.get(write.kind, "through `.data`")
+    name, how = saved.text or write.text, _HOW.get(write.kind, "through `.data`")
+    if saved.why == ON_CONTEXT:
+        name, how = write.text, f"after {quoted(saved.text)} kept it"
     return context.finding(
         event,
-        f"`{write.op}` changes {quoted(saved.text or write.text)} {how}: gradients will be wrong, without an error",
+        f"`{write.op}` changes {quoted(name)} {how}: gradients will be wrong, without an error",
         severity=WARNING,
         related=[
             (saved.place, f"saved here by `{saved.op}`: backward needs {role_name(saved.role)}"),

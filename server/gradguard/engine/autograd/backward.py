@@ -153,7 +153,7 @@ def check_saved(
     certain = certain and saved.certain and saved.node.certain and not saved.node.assumed
     writes: list[Write] = []
     known: list[Write] = []
-    if tensor.counter.value != saved.version:
+    if saved.counted and tensor.counter.value != saved.version:
         run.work(len(tensor.counter.writes))
         writes = [w for w in tensor.counter.writes if w.after > saved.version]
     if saved.read and len(tensor.memory.writes) > saved.memory_mark:
@@ -204,7 +204,7 @@ def _kept_old(w: Write, saved: Saved) -> bool:
 
 
 def _seen(w: Write, saved: Saved) -> bool:
-    return w.counted and w.target.counter is saved.tensor.counter
+    return saved.counted and w.counted and w.target.counter is saved.tensor.counter
 
 
 def write_fact(w: Write, saved: Tensor, *, seen: bool) -> WriteFact:

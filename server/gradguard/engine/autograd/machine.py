@@ -192,9 +192,13 @@ def save(
     read: bool = True,
     serves: tuple[Tensor, ...] = (),
     likely: bool = True,
+    counted: bool = True,
 ) -> Saved | None:
-    """Keep `tensor` at its present version. None where torch refuses, as it does inference tensors."""
-    if tensor.inference and not run.modes.inference:
+    """Keep `tensor` at its present version. None where torch refuses, as it does inference tensors.
+
+    counted: backward compares versions; False for what a program keeps itself, as an attribute of `ctx`.
+    """
+    if counted and tensor.inference and not run.modes.inference:
         run.emit(
             InferenceSaved(
                 _passed_at(run, tensor) or node.place,
@@ -218,6 +222,7 @@ def save(
         read,
         serves,
         likely,
+        counted,
     )
     node.saved.append(kept)
     tensor.memory.saved = True

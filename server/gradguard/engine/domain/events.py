@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 
 from gradguard.engine.domain.tensors import Place
 
+ON_CONTEXT = "kept as an attribute of ctx"
+"""Why a tensor is kept whose version backward does not compare."""
+
 
 @dataclass(frozen=True, slots=True)
 class SavedFact:

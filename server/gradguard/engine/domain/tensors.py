@@ -123,6 +123,8 @@ class Saved:
     """For a composite node: the inputs whose gradients need this tensor, where known."""
     likely: bool = True
     """False if the tensor is saved only for the sake of an unknown value, which may as well be a number."""
+    counted: bool = True
+    """Whether backward compares its version, so that torch notices a write."""
     reported: bool = False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from gradguard.engine.autograd import layout, machine
 from gradguard.engine.autograd.backward import backward, check_root
@@ -10,9 +11,9 @@ from gradguard.engine.dispatch.results import MADE
 from gradguard.engine.domain import classes, spelling
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.conditions import known_truth
-from gradguard.engine.domain.events import FunctionMutation
+from gradguard.engine.domain.events import ON_CONTEXT, FunctionMutation
 from gradguard.engine.domain.modes import Modes
-from gradguard.engine.domain.tensors import Saved, Tensor
+from gradguard.engine.domain.tensors import Cut, Saved, Tensor
 from gradguard.engine.domain.values import (
     ClassV,
     Frame,
@@ -27,8 +28,7 @@ from gradguard.engine.domain.values import (
 )
 from gradguard.engine.models import tensor_methods as tensors
 from gradguard.engine.models.registry import Registry
-from gradguard.engine.observe import graphs
-from gradguard.engine.observe.lending import lend
+from gradguard.engine.observe import contexts, graphs
 from gradguard.engine.python.calls import call_value
 from gradguard.engine.state.coerce import as_tensor
 from gradguard.engine.state.run import Run
@@ -208,9 +208,15 @@ def _function_result(
     node = machine.record(run, cls.name, call.place, inputs, certain=needs is True)
     kept = tensors_in(context.attributes.get("saved_tensors"))
     node.frees = bool(kept) if needs else None
+    attributes_read = contexts.read_by(classes.class_lookup(cls, "backward"))
     for name, value in context.attributes.items():
         for tensor in tensors_in(value) if name != "saved_tensors" else ():
-            tensor.memory.held = True  # the backward reads it, and nobody counts its writes
+            tensor.memory.held = True
+            if attributes_read is None or name in attributes_read:
+                machine.save(
+                    run, node, name, tensor, certain=needs is True and attributes_read is not None,
+                    why=ON_CONTEXT, counted=False,
+                )  # fmt: skip
     outputs = tensors_in(result)
     blocked = {t.number for t in tensors_in(notes.undifferentiated)}
     replaced: dict[int, Tensor] = {}
@@ -327,11 +333,16 @@ def _checkpoint(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     marks = [(t, t.counter.value, len(t.memory.writes)) for t in inputs]
     for tensor in inputs:
         tensor.memory.saved = True
-    hooks, run.modes.saved_hooks = run.modes.saved_hooks, True
+    before = run.modes
+    run.modes = replace(before, saved_hooks=True)
+    if call.kwargs.get("use_reentrant") is True and inputs and machine.requires(run, inputs) is False:
+        # It is one node over its inputs, and what the function does is recorded at backward: none of them asks for it.
+        run.modes = replace(run.modes, grad=False, why_off=call.place)
+        run.cuts_under.setdefault(call.place.node, Cut(call.place, "checkpoint", ""))
     try:
         result = call_value(run, frame, function, rest, node)
     finally:
-        run.modes.saved_hooks = hooks
+        run.modes = before
     outputs = tensors_in(result)
     run.work(machine.WRITTEN * len(outputs) * len(marks))
     for output in outputs:
@@ -355,17 +366,8 @@ def _checkpoint_sequential(run: Run, frame: Frame, call: Call, node: ast.AST) ->
     return run.fresh()
 
 
-@MODELS.torch_function(
-    "torch.autograd.functional.jacobian", "torch.autograd.functional.hessian", "torch.autograd.gradcheck"
-)
-def _functional(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    return run.fresh()
-
-
-@MODELS.torch_function("torch.func.vjp", "torch.func.linearize")
-def _pulled_back(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    """What it gives back differentiates through the arguments whenever it is called."""
-    lend(run, (*call.args, *call.kwargs.values()))
+@MODELS.torch_function("torch.autograd.gradcheck")
+def _checked(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return run.fresh()
 
 

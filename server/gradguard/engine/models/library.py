@@ -36,6 +36,7 @@ from gradguard.engine.models import (
     collectives,
     containers,
     creation,
+    differentiating,
     einsum,
     hooks,
     iterators,
@@ -60,7 +61,7 @@ from gradguard.engine.state.run import Run
 REGISTRY = Registry.of(
     part.MODELS
     for part in (
-        autograd, builtins, by_name, collectives, creation, einsum, hooks, iterators, module_members, module_methods, modules, operations, optim, packages, standard, stores, torchlib,
+        autograd, builtins, by_name, collectives, creation, differentiating, einsum, hooks, iterators, module_members, module_methods, modules, operations, optim, packages, standard, stores, torchlib,
         ignite, lightning, transformers, wrappers,
     )
 )  # fmt: skip

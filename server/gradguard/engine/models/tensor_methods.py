@@ -12,6 +12,7 @@ from gradguard.engine.dispatch import shapes, torchcalls
 from gradguard.engine.domain import spelling, strides
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.conditions import known_truth
+from gradguard.engine.domain.events import RefusedWrite, WriteFact
 from gradguard.engine.domain.tensors import Tensor, both
 from gradguard.engine.domain.values import (
     MISSING,
@@ -238,6 +239,15 @@ def _detach(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) ->
 def _detach_(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
     if run.modes.inference and not owner.inference:
         # What would cut it off is code of autograd, which does not run then.
+        return owner
+    if owner.base is not None and not owner.inference:
+        sure = owner.view_sure and owner.alias_sure and owner.sure and owner.inference is False
+        receiver = (
+            node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+        )
+        text = spelling.source_text(receiver) or owner.bound_name
+        fact = WriteFact("detach_", call.place, text, "op", True, run.statement)
+        run.emit(RefusedWrite(call.place, sure or None, "detached-view", fact, owner.created, owner.view_op))
         return owner
     owner.node, owner.requires_grad, owner.leaf = None, False, True
     if owner.grad_owner is not None:

@@ -254,12 +254,6 @@ def _compile(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     return target
 
 
-@MODELS.torch_function("torch.vmap", "torch.func.vmap", "torch.func.grad", "torch.func.jacrev", "torch.func.jvp", "torch.func.hessian", "torch.func.jacfwd", "torch.func.grad_and_value")  # fmt: skip
-def _functional(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
-    """torch.func has levels of its own; what it returns is fresh and nothing inside is certain."""
-    return NativeV(lambda run, frame, call, node: run.fresh(), "func")
-
-
 @MODELS.torch_function("torch.utils.swap_tensors")
 def _swapped(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
     """Each is the other from here on, also to those who hold it: what was known of either is not followed."""

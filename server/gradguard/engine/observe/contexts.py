@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator
 
 from gradguard.engine.domain.events import ContextKeeps
 from gradguard.engine.domain.tensors import Tensor
-from gradguard.engine.domain.values import MISSING, ClassV, Instance, tensors_in
+from gradguard.engine.domain.values import MISSING, ClassV, FunctionV, Instance, Value, tensors_in
 from gradguard.engine.observe.lifetime import bound_in
 from gradguard.engine.state.run import Run
+from gradguard.source.nodes import walk
 
 
 def finish(run: Run, calls: Iterable[tuple[ClassV, Instance]]) -> None:
@@ -61,3 +62,34 @@ def _what(tensor: Tensor, inputs: Iterable[Tensor], outputs: Iterable[Tensor]) -
     if tensor.base is not None and any(tensor.root is output for output in outputs):
         return "view"
     return "input" if any(tensor is one for one in inputs) else ""
+
+
+def read_by(backward: Value) -> frozenset[str] | None:
+    """Attributes of `ctx` whose numbers `backward` may read, by its text; None where the whole `ctx` goes on."""
+    if not isinstance(backward, FunctionV) or isinstance(backward.node, ast.Lambda):
+        return frozenset()
+    inside = walk(backward.node)
+    named = [one.arg for one in (*backward.node.args.posonlyargs, *backward.node.args.args)]
+    context = named[0] if named else ""
+    described: set[ast.AST] = set()
+    reached: set[ast.AST] = set()
+    for node in inside:
+        if not isinstance(node, ast.Attribute):
+            continue
+        if node.attr in DESCRIBES:
+            described.add(node.value)
+        if isinstance(node.value, ast.Name) and node.value.id == context:
+            reached.add(node.value)
+    read = {
+        node.attr
+        for node in inside
+        if isinstance(node, ast.Attribute) and node.value in reached and node not in described
+    }
+    whole = any(isinstance(node, ast.Name) and node.id == context and node not in reached for node in inside)
+    return None if whole else frozenset(read)
+
+
+DESCRIBES = frozenset({
+    "shape", "size", "dtype", "device", "ndim", "dim", "numel", "requires_grad", "layout", "is_cuda", "stride", "is_contiguous",
+})  # fmt: skip
+"""Members of a tensor that tell something else of it than its numbers."""
