@@ -89,7 +89,10 @@ def _dispatch(words: list[str]) -> int:
     from gradguard.cli.arguments import parser
     from gradguard.report.words import language
 
-    arguments = parser(language(words)).parse_args(words)
+    # What follows `--` is for the script that is verified.
+    given = words.index("--") if words[:1] == ["verify"] and "--" in words else len(words)
+    arguments = parser(language(words[:given])).parse_args(words[:given])
+    arguments.arguments = words[given + 1 :]
     if arguments.command == "check":
         from gradguard.cli import check
 

@@ -238,7 +238,7 @@ def test_verify_imports_of_the_users_folder_what_the_user_imports(
     )
     assert stranger.imported == [], done.stderr
     assert "compared" in done.stdout
-    assert "memory     at most" in done.stdout, done.stdout + done.stderr
+    assert "tolerance  " in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

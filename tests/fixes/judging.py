@@ -36,6 +36,7 @@ from gradguard.fixes.edit import applied
 from gradguard.ide import inplace
 from gradguard.source.text import Source
 from tests.fixes.outcomes import NotGrown, Outcome, Rewrite
+from tests.fixes.undoing import undone
 from tests.fuzz.live import rule_of
 from tests.fuzz.verdict import TooLong, time_limit
 from tests.oracle.judging import relative_gap, tolerance
@@ -287,7 +288,7 @@ def rewrites(seeds: Sequence[int]) -> list[tuple[int, Rewrite | NotGrown]]:
             found.append((seed, code))
             continue
         source = Source(f"/{PATH}", code)
-        text = inplace.undone(source, range(1, source.lines.count + 1))
+        text = undone(source, range(1, source.lines.count + 1))
         source = Source(f"/{PATH}", text)
         plans = inplace.rewrites(source, Span(1, 1, source.lines.count + 1, 1))
         right = run(text) if plans else Ran(error="not run")

@@ -9,6 +9,7 @@ from gradguard.fixes.api import edits
 from gradguard.fixes.edit import applied
 from gradguard.ide import inplace
 from gradguard.source.text import Source
+from tests.fixes.undoing import undone
 from tests.oracle import shared_pool
 
 EVERYWHERE = Span(1, 1, 1000, 1)
@@ -150,7 +151,7 @@ def test_torch_finds_them_right() -> None:
 def test_undone_writes_nothing_in_place() -> None:
     body = "y = x * 2\ny += 1\ny.mul_(2)\nF.relu(y, inplace=True)\ny[0] = 1\ny.zero_()"
     source = program(body)
-    text = inplace.undone(source, range(1, source.lines.count + 1))
+    text = undone(source, range(1, source.lines.count + 1))
     changed = "y = y + 1\ny = y.mul(2)\ny = F.relu(y)\ny = y.clone()\ny[0] = 1\ny = y.clone().zero_()"
     assert text == source.text.replace(body[10:], changed)
 

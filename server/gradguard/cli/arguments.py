@@ -57,20 +57,7 @@ def parser(wanted: str = ENGLISH) -> argparse.ArgumentParser:
     )
     ops.add_argument("--torch", metavar="VERSION", help="the torch release whose table is searched")
     ops.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours")
-    verify = commands.add_parser(
-        "verify",
-        help="run a function with and without its in-place writes, and compare",
-        description="Run a function (or a whole script) with and without its in-place writes in real torch: "
-        "same forward, backward without error, right gradients, memory saved. This runs the file's code.",
-        allow_abbrev=False,
-    )
-    verify.add_argument(
-        "what", metavar="FILE[::FUNCTION]", help="train.py, train.py::block, train.py::Net.forward"
-    )
-    verify.add_argument("--against", metavar="FILE", help="compare with the same function of another file")
-    verify.add_argument(
-        "--timeout", type=float, default=120.0, metavar="SECONDS", help="stop after this long (default: 120)"
-    )
+    verify = _verify(commands)
     for name, text in (
         ("run", "run a script under the monitor"),
         ("server", "start the language server"),
@@ -82,6 +69,46 @@ def parser(wanted: str = ENGLISH) -> argparse.ArgumentParser:
         command.add_argument("--lang", choices=LANGUAGES, help="the language of the report for people")
     helped(root, wanted)
     return root
+
+
+VERIFY = """\
+what a function is called with:
+  a comment above it, with the names of the file and of torch; `self` is the object of a method:
+
+    # gradguard: inputs x=randn(4, 3, requires_grad=True), n=2
+    # gradguard: inputs self=Net(6), x=randn(2, 6)
+
+  What it leaves out comes from annotations, from shapes in the docstring (`x: (B, 3)`) and from defaults, and is
+  said. What then is missing is asked for, with a comment to paste. A script gets the arguments after `--`.
+
+exit codes:
+  0  values and gradients were compared, and are the same
+  1  they are not the same, the backward raises, torch refuses a write, or an argument is overwritten
+  2  nothing could be compared (stderr says what would be needed), or the request is wrong
+"""
+
+
+def _verify(commands: argparse._SubParsersAction[Parser]) -> Parser:
+    verify = commands.add_parser(
+        "verify",
+        help="run a function with and without its in-place writes, and compare",
+        description="Run a function (or a whole script) with and without its in-place writes in real torch: "
+        "same forward, backward without error, right gradients, memory saved. This runs the file's code.",
+        usage="%(prog)s [-h] [--against FILE] [--timeout SECONDS] [--lang LANG] FILE[::FUNCTION] [-- ARGUMENT ...]",
+        epilog=VERIFY,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    verify.add_argument(
+        "what",
+        metavar="FILE[::FUNCTION]",
+        help="train.py, train.py::block, train.py::Net.forward, train.py::make.inner",
+    )
+    verify.add_argument("--against", metavar="FILE", help="compare with the same function of another file")
+    verify.add_argument(
+        "--timeout", type=float, default=120.0, metavar="SECONDS", help="stop after this long (default: 120)"
+    )
+    return verify
 
 
 def _check(commands: argparse._SubParsersAction[Parser]) -> Parser:

@@ -27,7 +27,38 @@ HELP: dict[str, str] = {
         "함수나 스크립트 전체를 실제 torch에서 인플레이스 연산을 쓰거나 쓰지 않고 실행합니다: forward가 같은지, backward에 오류가 없는지, "
         "기울기가 맞는지, 메모리를 얼마나 아끼는지. 파일의 코드를 실행합니다."
     ),
-    "train.py, train.py::block, train.py::Net.forward": "train.py, train.py::block, train.py::Net.forward",
+    "train.py, train.py::block, train.py::Net.forward, train.py::make.inner": (
+        "train.py, train.py::block, train.py::Net.forward, train.py::make.inner"
+    ),
+    """\
+what a function is called with:
+  a comment above it, with the names of the file and of torch; `self` is the object of a method:
+
+    # gradguard: inputs x=randn(4, 3, requires_grad=True), n=2
+    # gradguard: inputs self=Net(6), x=randn(2, 6)
+
+  What it leaves out comes from annotations, from shapes in the docstring (`x: (B, 3)`) and from defaults, and is
+  said. What then is missing is asked for, with a comment to paste. A script gets the arguments after `--`.
+
+exit codes:
+  0  values and gradients were compared, and are the same
+  1  they are not the same, the backward raises, torch refuses a write, or an argument is overwritten
+  2  nothing could be compared (stderr says what would be needed), or the request is wrong
+""": """\
+함수를 무엇으로 부르는가:
+  함수 위의 주석으로 부르며, 파일과 torch의 이름을 쓸 수 있습니다. `self`는 메서드의 객체입니다:
+
+    # gradguard: inputs x=randn(4, 3, requires_grad=True), n=2
+    # gradguard: inputs self=Net(6), x=randn(2, 6)
+
+  주석에 없는 것은 어노테이션, docstring의 모양(`x: (B, 3)`), 기본값에서 가져오고 그것을 알려 줍니다. 그래도 모자라는 것은
+  붙여 넣을 주석과 함께 묻습니다. 스크립트는 `--` 뒤의 인자를 받습니다.
+
+종료 코드:
+  0  값과 기울기를 비교했고 같음
+  1  다르거나, backward가 오류를 내거나, torch가 쓰기를 거부하거나, 인자를 덮어씀
+  2  비교할 수 있는 것이 없거나(무엇이 필요한지는 stderr에) 요청이 잘못됨
+""",
     "compare with the same function of another file": "다른 파일의 같은 함수와 비교합니다",
     "stop after this long (default: 120)": "이만큼 지나면 멈춥니다(기본값: 120)",
     "run a script under the monitor": "스크립트를 모니터로 실행합니다",

@@ -1,4 +1,4 @@
-"""In place on purpose: which new tensors may become writes, and a file with its writes undone.
+"""In place on purpose: which new tensors may become writes.
 
 A rewrite is proven by the tape of the rewritten program: the write is reached, the rebound name alone leads to
 the old value, its operands are seen to fit, and no finding appears that was not there before.
@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 
 from gradguard.check.workspace import EMPTY, Workspace
 from gradguard.engine import Analysis, analyse
-from gradguard.engine.domain.sharing import NOBODY, Sharing
+from gradguard.engine.domain.sharing import Sharing
 from gradguard.findings import Applicability, FixPlan, Span
-from gradguard.fixes.edit import applied, collide
+from gradguard.fixes.edit import applied
 from gradguard.fixplans import safety
 from gradguard.fixplans.model import for_torch
 from gradguard.ops import table
@@ -23,7 +23,6 @@ from gradguard.rules import registry
 from gradguard.source.printable import quotable
 from gradguard.source.text import Source
 
-MAX_ROUNDS = 8
 UNSEEN = frozenset({"untyped", "shape"})
 
 
@@ -149,99 +148,6 @@ def _keeps_dtype(plan: FixPlan, changed: Source, found: Sharing) -> bool:
     return "alone" not in found.reasons or (whole and "truth" not in found.reasons)
 
 
-def undone(source: Source, lines: range, workspace: Workspace = EMPTY, *, tensors: Iterable[str] = ()) -> str:
-    """The text with every in-place write that stands on these lines made into a new tensor, as far as there is a way.
-
-    `tensors`: names that are tensors there although nothing in the text says so.
-    """
-    # Loads libcst.
-    from gradguard.fixes import api
-
-    names = frozenset(tensors)
-    for again in range(MAX_ROUNDS):
-        sharing = analyse(source, table.load(None), workspace, every_write=True).sharing
-        mine = {id(node) for node in ast.walk(source.tree)}
-        written = [node for node in sharing if id(node) in mine and _line(node) in lines]
-        written += [
-            node for node in _augmented(source, names) if _line(node) in lines and node not in sharing
-        ]
-        edits: list[api.Edit] = []
-        for node in sorted(written, key=_line):
-            plan = _undoing(node, source, sharing.get(node, NOBODY))
-            # A write that has been given a clone is still a write: once is enough.
-            if plan is None or (again and plan.kind == "clone-before"):
-                continue
-            made = api.edits(plan, source) or ()
-            if not any(collide(one.span, other.span) for one in made for other in edits):
-                edits.extend(made)
-        if not edits:
-            break
-        text = applied(source, edits)
-        lines = range(lines.start, lines.stop + text.count("\n") - source.text.count("\n"))
-        source = Source(source.path, text)
-    return source.text
-
-
-def _augmented(source: Source, names: frozenset[str]) -> list[ast.AST]:
-    return [
-        node
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id in names
-    ]
-
-
-def _undoing(node: ast.AST, source: Source, sharing: Sharing) -> FixPlan | None:
-    span = source.span(node)
-    kind, name = "clone-before", None
-    if isinstance(node, ast.AugAssign):
-        if isinstance(node.target, (ast.Name, ast.Attribute)):
-            kind, name = "out-of-place", ast.unparse(node.target)
-        else:
-            name, _ = _place_of(node.target, sharing.slots)
-    elif isinstance(node, ast.Assign):
-        target = next((each for each in node.targets if isinstance(each, ast.Subscript)), None)
-        name, _ = _place_of(target, sharing.slots) if target is not None else (None, False)
-    elif isinstance(node, ast.Call):
-        if any(keyword.arg == "inplace" for keyword in node.keywords) and isinstance(
-            node.func, ast.Attribute
-        ):
-            if node.func.attr[:1].isupper():
-                return FixPlan("drop-inplace", "", Applicability.SAFE, span)
-        found = [_place_of(each, sharing.slots) for each in _written(node)]
-        name, whole = next((each for each in found if each[0]), ("" if not sharing.slots else None, True))
-        kind = "out-of-place" if whole else kind
-    return FixPlan(kind, "", Applicability.SAFE, span, (("name", name),)) if name is not None else None
-
-
-def _written(call: ast.Call) -> Iterator[ast.expr]:
-    """What a call may write: `out=`, the receiver of its first method, its first argument."""
-    yield from (keyword.value for keyword in call.keywords if keyword.arg == "out")
-    root: ast.expr = call
-    while (
-        isinstance(root, ast.Call) and isinstance(root.func, ast.Attribute) and root.func.attr.endswith("_")
-    ):
-        root = root.func.value
-    if root is not call:
-        yield root
-    yield from call.args[:1]
-
-
-def _place_of(node: ast.expr, slots: frozenset[str]) -> tuple[str | None, bool]:
-    """The place that an expression names, or names a part or view of; whether it is all of it."""
-    whole = True
-    while True:
-        text = ast.unparse(node)
-        if text in slots:
-            return text, whole
-        if isinstance(node, (ast.Subscript, ast.Attribute)):
-            node = node.value
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            node = node.func.value
-        else:
-            return None, False
-        whole = False
-
-
 def _rebinds(node: ast.Assign) -> bool:
     """Whether the value reads the very name that the statement binds."""
     target = node.targets[0]
@@ -296,10 +202,6 @@ def _fits_plan(node: ast.AST, plan: FixPlan) -> bool:
 
 def _codes(analysis: Analysis) -> Counter[str]:
     return Counter(finding.code for finding in registry.findings(analysis))
-
-
-def _line(node: ast.AST) -> int:
-    return getattr(node, "lineno", 0)
 
 
 def _touches(one: Span, other: Span) -> bool:

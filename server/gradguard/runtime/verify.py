@@ -10,29 +10,37 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 _START = """\
 import sys
 sys.path[:] = [each for each in sys.path if each]
-sys.path.append(sys.argv.pop())
-import runpy
-del sys.argv[0]
-runpy.run_path(sys.argv.pop())["end_with_stdin"]()
-runpy.run_path(sys.argv[0], run_name="__main__")
+import importlib.util
+spec = importlib.util.spec_from_file_location("gradguard", sys.argv.pop())
+sys.modules["gradguard"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules["gradguard"])
+from gradguard.runtime.lifeline import end_with_stdin
+end_with_stdin()
+from gradguard.runtime.verify_child import main
+main(*sys.argv[1:])
 """
-"""Runs a file. Modules are searched for neither beside it nor in the current folder, which is the user's. This package
-is there for a program that imports it. That the process ends when its stdin does is seen to before torch is imported,
-which takes long.
+"""Compares. Modules are not searched for in the current folder, which is the user's, and this package is this very one,
+whatever else is installed. That the process ends when its stdin does is seen to before torch is imported, which takes long.
 """
+
+NO_WRITES = "it writes nothing in place"
+"""The trouble of a program that leaves nothing to verify."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What to run. `function`: `name`, `Class`, `Class.method`, or empty for the whole script."""
+    """What to run. `function`: `name`, `Class`, `Class.method`, `outer.inner`, or empty for the whole script.
+
+    Where both texts are the same, it is compared with what it means.
+    """
 
     path: str
     before: str
@@ -40,6 +48,12 @@ class Task:
     function: str = ""
     inputs: Mapping[str, str] = field(default_factory=dict)
     """Parameter -> Python expression, with the names of the file and of torch."""
+    outer: Mapping[str, str] = field(default_factory=dict)
+    """The inputs of the function that makes a nested one."""
+    arguments: Sequence[str] = ()
+    """What a script finds in `sys.argv`."""
+    other_file: bool = False
+    """Whether the texts are of two files, which may round otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +66,29 @@ class Comparison:
     backward: str = ""
     """The error of the version that is verified; empty where it runs."""
     gradients: tuple[str, ...] = ()
+    reached: bool = True
+    """Whether the version that is verified comes to its backward."""
+    values: int = 0
+    """Number of values that were compared: results, and what outlasts the call and was written."""
     compared: int = 0
     """Number of gradients that were compared."""
     changed: tuple[str, ...] = ()
-    """Inputs that the verified version writes, and the other does not."""
+    """Arguments that the verified version writes, and the other does not."""
     peak_before: int = 0
-    """Most memory in use at one time, in bytes, over what was in use at the start."""
+    """Most memory in use at one time, in bytes, over what was in use at the start; 0 if not known."""
     peak_after: int = 0
+    writes: tuple[int, ...] = ()
+    """Lines that write in place; 0 for those of other files."""
+    unseen: tuple[str, ...] = ()
+    """Writes that autograd does not see: `7:.data`."""
+    tolerance: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
-        """Whether the verified version computes the same."""
-        return not (self.trouble or self.forward or self.backward or self.gradients or self.changed)
+        """Whether something was compared, and all of it is the same."""
+        wrong = self.trouble or self.forward or self.backward or self.gradients or self.changed
+        return not wrong and self.values > 0
 
 
 def verify(task: Task, timeout: float) -> Comparison:
@@ -71,9 +96,8 @@ def verify(task: Task, timeout: float) -> Comparison:
     with tempfile.TemporaryDirectory(prefix="gradguard-verify-", ignore_cleanup_errors=True) as folder:
         given, answer, words = Path(folder, "task.json"), Path(folder, "answer.json"), Path(folder, "words")
         given.write_text(json.dumps(asdict(task)), "utf-8")
-        child, lifeline = (str(Path(__file__).with_name(name)) for name in ("verify_child.py", "lifeline.py"))
-        here = str(Path(__file__).resolve().parents[2])
-        command = [sys.executable, "-c", _START, child, str(given), str(answer), lifeline, here]
+        package = str(Path(__file__).resolve().parents[1] / "__init__.py")
+        command = [sys.executable, "-c", _START, str(given), str(answer), package]
         # Into a file and not through a pipe, at whose other end the program's own children may sit for ever.
         with words.open("wb") as said:
             process = subprocess.Popen(
@@ -94,10 +118,24 @@ def verify(task: Task, timeout: float) -> Comparison:
             # With it ends the program, and whatever that has started.
             process.stdin.close()
             process.wait()
+        last = _last(words.read_text("utf-8", "replace"))
         if not answer.exists():
-            last = words.read_text("utf-8", "replace").strip().splitlines()[-1:]
-            return Comparison(trouble=f"the process ended without an answer: {' '.join(last)}")
-        return read_comparison(json.loads(answer.read_text("utf-8")))
+            return Comparison(
+                trouble=f"the process ended without an answer, as one does that is killed or calls os._exit{last}"
+            )
+        found = read_comparison(json.loads(answer.read_text("utf-8")))
+        return replace(found, trouble=found.trouble + last) if found.trouble.endswith(SILENT_ENDS) else found
+
+
+SILENT_ENDS = ("with exit code 1", "with exit code 2")
+"""Why a program ends so it says itself, as argparse does."""
+
+
+def _last(words: str) -> str:
+    """What a program said last, to append to a sentence: the name of a crash where it was one."""
+    lines = words.strip().splitlines()
+    crash = [line for line in lines if line.startswith("Fatal Python error: ")]
+    return f": {(crash or lines)[-1].strip()}" if lines else ""
 
 
 def _path() -> str:

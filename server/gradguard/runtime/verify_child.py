@@ -1,42 +1,31 @@
-"""The process that runs both versions of a file for `verify`. Imports torch."""
+"""The process that runs the forms of a program for `verify`. Imports torch."""
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
+import importlib
 import json
-import random
 import sys
-import types
-from collections import ChainMap
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.profiler import ProfilerActivity, profile
+import torch.utils.checkpoint
+from torch.autograd.profiler import profile
 
-RELATIVE = 1e-5
-
-
-@dataclass(slots=True)
-class Ran:
-    """What one version did."""
-
-    values: dict[str, torch.Tensor] = field(default_factory=dict)
-    gradients: dict[str, torch.Tensor] = field(default_factory=dict)
-    written: set[str] = field(default_factory=set)
-    forward_error: str = ""
-    backward_error: str = ""
-    peak: int = 0
-
-
-class Unusable(Exception):
-    """Why a version cannot be run at all."""
+from gradguard.runtime import verify_values as held
+from gradguard.runtime.verify import NO_WRITES
+from gradguard.runtime.verify_forms import OutOfPlace, Seen, Watched, new_tensor, reference
+from gradguard.runtime.verify_program import Program, Ran, Unusable
 
 
 def main(given: str, answer: str) -> None:
     """Read a task, write what was found."""
+    # Its last words tell what a program died of.
+    faulthandler.enable()
     found = compare(json.loads(Path(given).read_text("utf-8")))
     part = Path(f"{answer}.part")
     part.write_text(json.dumps(found), "utf-8")
@@ -44,239 +33,203 @@ def main(given: str, answer: str) -> None:
 
 
 def compare(task: dict[str, Any]) -> dict[str, Any]:
-    """Run both versions of a `verify.Task` in this process; the fields of a `verify.Comparison`."""
+    """Run the forms of a `verify.Task` in this process; the fields of a `verify.Comparison`."""
     _load()
     try:
-        return _compared(_run(task, task["before"]), _run(task, task["after"]))
+        return _Comparing(task).run()
     except Unusable as error:
         return {"trouble": str(error)}
 
 
 def _load() -> None:
     """What torch loads of its own and of Python's on first use is not to come from the folder of the user's file."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        torch.autograd.backward(torch.ones(1, requires_grad=True) * 2)
+    with profile(use_kineto=True, profile_memory=True) as profiler:
+        for form in (reference, OutOfPlace().running):
+            with form(), Watched("", Seen(), new_tensor), held.own_work():
+                made = torch.ones(1, requires_grad=True).exp()
+                made += 1
+                torch.autograd.backward([made], [torch.ones(1)])
     _peak(profiler)
+    # To give it a seed.
+    with contextlib.suppress(ImportError):
+        importlib.import_module("numpy.random")
+    torch.compile = _not_compiled
+    torch.nn.Module.compile = lambda self, *args, **kwargs: None
 
 
-def _run(task: dict[str, Any], text: str) -> Ran:
-    torch.manual_seed(0)
-    random.seed(0)
-    ran = Ran()
-    work = _function if task["function"] else _script
-    started = work(task, text, ran)
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        started()
-    ran.peak = _peak(profiler)
-    return ran
+def _not_compiled(model: Any = None, **options: Any) -> Any:
+    """What is compiled is run as it is written: compilers make writes of their own, and round otherwise."""
+    return model if model is not None else lambda function: function
 
 
 def _peak(profiler: Any) -> int:
-    events = [e for e in profiler.profiler.kineto_results.events() if e.name() == "[memory]"]
-    used = peak = 0
-    for event in sorted(events, key=lambda e: e.start_ns()):
+    """Most memory in use at one time, over that at the start, without what was used to compare."""
+    events = profiler.kineto_results.events()
+    own = sorted((e.start_ns(), e.end_ns()) for e in events if e.name() == held.OWN_WORK)
+    used = peak = at = 0
+    for event in sorted((e for e in events if e.name() == "[memory]"), key=lambda e: e.start_ns()):
+        while at < len(own) and own[at][1] < event.start_ns():
+            at += 1
+        if at < len(own) and own[at][0] <= event.start_ns():
+            continue
         used += event.nbytes()
         peak = max(peak, used)
     return peak
 
 
-def _module(task: dict[str, Any], text: str, name: str) -> types.ModuleType:
-    made = types.ModuleType(name)
-    made.__file__ = task["path"]
-    sys.modules[name] = made
-    folder = str(Path(task["path"]).resolve().parent)
-    if sys.path[0] != folder:
-        sys.path.insert(0, folder)
-    sys.argv = [task["path"]]
-    return made
+@dataclass(slots=True)
+class _Run:
+    ran: Ran
+    peak: int = 0
 
 
-def _script(task: dict[str, Any], text: str, ran: Ran) -> Callable[[], None]:
-    """The whole file: roots and gradients of each backward, tensors at the end."""
-    module = _module(task, text, "__main__")
-    code = compile(text, task["path"], "exec")
+class _Comparing:
+    """The version that is verified, as it is, with what the other one means."""
 
-    def work() -> None:
-        try:
-            with _backwards(ran):
-                exec(code, module.__dict__)
-        except Exception as error:
-            if not ran.backward_error:
-                ran.forward_error = _said(error)
-        for name, value in module.__dict__.items():
-            if isinstance(value, torch.Tensor) and value.is_floating_point():
-                ran.values[name] = value.detach().clone()
+    def __init__(self, task: dict[str, Any]) -> None:
+        self.task = task
+        self.one_text = task["before"] == task["after"]
+        self.loose = bool(task.get("other_file")) or torch.cuda.is_available()
+        self.seen = Seen()
+        self.loaded = set(sys.modules)
+        self.dtypes: set[torch.dtype] = set()
 
-    return work
+    def run(self) -> dict[str, Any]:
+        """Raises Unusable."""
+        right = self._reference()
+        if right.forward_error and not self.seen.refused:
+            raise Unusable(f"the {self._name()} does not run: {right.forward_error}")
+        if self.one_text and not (self.seen.writes or self.seen.unseen):
+            raise Unusable(NO_WRITES)
+        if right.backward_error:
+            raise Unusable(f"the {self._name()} has no backward that runs: {right.backward_error}")
+        got = self._measured(self.task["after"], contextlib.nullcontext)
+        if not right.forward_error:
+            self._something(right)
+        forward, gradients, notes = self._differences(right, got.ran)
+        notes += right.notes
+        peak = 0
+        if not (got.ran.forward_error or got.ran.backward_error or right.forward_error):
+            peak = self._other_peak(right)
+        changed = got.ran.written if self.one_text else got.ran.written - right.written
+        if changed and self.one_text and self._writes_on_purpose(got.ran):
+            notes += [f"{name} is overwritten, as is its purpose" for name in sorted(changed)]
+            changed = set()
+        return {
+            "forward": forward,
+            "backward": got.ran.backward_error,
+            "gradients": gradients,
+            "reached": not (right.forward_error or got.ran.forward_error),
+            "values": len(right.values),
+            "compared": len(right.gradients),
+            "changed": sorted(changed),
+            "peak_before": peak,
+            "peak_after": got.peak if peak else 0,
+            "writes": sorted(self.seen.writes),
+            "unseen": [f"{line}:{through}" for through, lines in self.seen.unseen.items() for line in lines],
+            "tolerance": held.tolerance(self.dtypes, self.loose),
+            "notes": notes,
+        }
 
+    def _writes_on_purpose(self, ran: Ran) -> bool:
+        """A function that returns nothing is there for what it writes, and so is one with a name of torch's kind."""
+        return not ran.returns or self.task["function"].endswith("_")
 
-@contextmanager
-def _backwards(ran: Ran) -> Iterator[None]:
-    plain = torch.autograd.backward
+    def _name(self) -> str:
+        return "program" if self.one_text else "version to compare with"
 
-    def recording(tensors: Any, *args: Any, **kwargs: Any) -> None:
-        roots = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
-        call = f"backward {sum(name.endswith('root 0') for name in ran.values) + 1}"
-        ran.values.update({f"{call} root {i}": root.detach().clone() for i, root in enumerate(roots)})
-        leaves = _leaves(roots)
-        try:
-            plain(tensors, *args, **kwargs)
-        except RuntimeError as error:
-            ran.backward_error = _said(error)
-            raise
-        for index, leaf in enumerate(leaves):
-            if leaf.grad is not None:
-                ran.gradients[f"{call} leaf {index}"] = leaf.grad.detach().clone()
+    def _reference(self) -> Ran:
+        """What the first version means."""
+        program = Program(self.task, self.task["before"], self.loaded)
+        work = program.prepare()
+        watched = Watched(self.task["path"], self.seen)
+        with reference(), watched:
+            work()
+        watched.finish()
+        return program.ran
 
-    torch.autograd.backward = recording
-    try:
-        yield
-    finally:
-        torch.autograd.backward = plain
+    def _measured(self, text: str, form: Callable[[], contextlib.AbstractContextManager[object]]) -> _Run:
+        program = Program(self.task, text, self.loaded)
+        work = program.prepare()
+        with profile(use_kineto=True, profile_memory=True) as profiler, form():
+            work()
+        return _Run(program.ran, _peak(profiler))
 
-
-def _leaves(roots: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Leaves in the order in which the program made them, as far as their addresses tell."""
-    found: dict[int, torch.Tensor] = {}
-    waiting: list[Any] = [root.grad_fn for root in roots]
-    seen: set[Any] = set()
-    while waiting:
-        node = waiting.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        variable = getattr(node, "variable", None)
-        if variable is not None:
-            found[id(variable)] = variable
-        waiting.extend(one for one, _ in node.next_functions)
-    return sorted(found.values(), key=lambda leaf: (tuple(leaf.shape), leaf.detach().double().sum().item()))
-
-
-def _function(task: dict[str, Any], text: str, ran: Ran) -> Callable[[], None]:
-    """One function with the given inputs; its results are weighted, summed and differentiated."""
-    module = _module(task, text, "__verify__")
-    try:
-        exec(compile(text, task["path"], "exec"), module.__dict__)
-    except Exception as error:
-        raise Unusable(f"the file cannot be loaded: {_said(error)}") from None
-    names = ChainMap(module.__dict__, vars(torch.nn), vars(torch))
-    inputs: dict[str, Any] = {}
-    for name, expression in task["inputs"].items():
-        try:
-            inputs[name] = eval(expression, {"__builtins__": __builtins__}, names)
-        except Exception as error:
-            raise Unusable(f"input {name}: {_said(error)}") from None
-    call, owner = _callee(module, task["function"], inputs)
-    watched = dict(_tensors(inputs, ""))
-    watched.update(_tensors(owner, "self"))
-    versions = {name: tensor._version for name, tensor in watched.items()}
-    random_state = torch.get_rng_state()
-
-    def work() -> None:
-        torch.set_rng_state(random_state)
-        try:
-            result = call(**{name: value for name, value in inputs.items() if name != "self"})
-        except Exception as error:
-            ran.forward_error = _said(error)
-            return
-        results = dict(_tensors(result, "result"))
-        ran.values = {name: value.detach().clone() for name, value in results.items()}
-        ran.written = {name for name, tensor in watched.items() if tensor._version != versions[name]}
-        torch.manual_seed(1)
-        roots = [value for value in results.values() if value.requires_grad]
-        try:
-            if roots:
-                torch.autograd.backward([(root * torch.rand_like(root)).sum() for root in roots])
-        except RuntimeError as error:
-            ran.backward_error = _said(error)
-            return
-        for name, tensor in watched.items():
-            if tensor.is_leaf and tensor.grad is not None:
-                ran.gradients[name] = tensor.grad.detach().clone()
-
-    return work
-
-
-def _callee(module: types.ModuleType, name: str, inputs: dict[str, Any]) -> tuple[Callable[..., Any], Any]:
-    """What to call, and the object it belongs to."""
-    first, _, method = name.partition(".")
-    found = getattr(module, first, None)
-    if found is None:
-        raise Unusable(f"there is no {first} in the file")
-    if not isinstance(found, type):
-        return found, None
-    owner = inputs.get("self")
-    if owner is None:
-        try:
-            owner = found()
-        except Exception as error:
-            raise Unusable(
-                f"{first}() cannot be made: {_said(error)}; give self=... among the inputs"
-            ) from None
-    call = getattr(owner, method) if method else owner
-    if not callable(call):
-        raise Unusable(f"{name} cannot be called")
-    return call, owner
-
-
-def _tensors(value: Any, path: str) -> Iterator[tuple[str, torch.Tensor]]:
-    """Floating tensors in a value, by the way to them."""
-    if isinstance(value, torch.Tensor):
-        if value.is_floating_point():
-            yield path, value
-    elif isinstance(value, torch.nn.Module):
-        for name, parameter in value.named_parameters():
-            yield f"{path}.{name}", parameter
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _tensors(item, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value):
-            yield from _tensors(item, f"{path}[{index}]")
-
-
-def _compared(before: Ran, after: Ran) -> dict[str, Any]:
-    if before.forward_error or before.backward_error:
-        raise Unusable(
-            f"the version to compare with does not run: {before.forward_error or before.backward_error}"
+    def _other_peak(self, right: Ran) -> int:
+        """The memory of the form that is compared with; 0 where that form does not compute the same."""
+        if not self.one_text:
+            run = self._measured(self.task["before"], contextlib.nullcontext)
+        else:
+            run = self._measured(self.task["before"], self._out_of_place)
+        ran = run.ran
+        same = not (
+            ran.forward_error
+            or ran.backward_error
+            or _differing(right.values, ran.values, False)
+            or _differing(right.gradients, ran.gradients, False)
         )
-    forward = (
-        [f"raises {after.forward_error}"] if after.forward_error else _differing(before.values, after.values)
-    )
-    gradients = (
-        [] if after.forward_error or after.backward_error else _differing(before.gradients, after.gradients)
-    )
-    return {
-        "forward": forward,
-        "backward": after.backward_error,
-        "gradients": gradients,
-        "compared": len(before.gradients),
-        "changed": sorted(after.written - before.written),
-        "peak_before": before.peak,
-        "peak_after": after.peak,
-    }
+        return run.peak if same else 0
+
+    @contextlib.contextmanager
+    def _out_of_place(self) -> Iterator[None]:
+        with OutOfPlace().running(), Watched(self.task["path"], Seen(), new_tensor):
+            yield
+
+    def _something(self, right: Ran) -> None:
+        if not right.values:
+            raise Unusable(
+                "nothing to compare: it returns no tensor and no number, and changes nothing that outlasts it; "
+                "return what it computes"
+            )
+        if right.differentiable and not right.gradients:
+            raise Unusable(
+                "no gradient to compare: what it returns has a history, and no leaf of it got a gradient; "
+                "give an input with requires_grad=True"
+            )
+
+    def _differences(self, right: Ran, got: Ran) -> tuple[list[str], list[str], list[str]]:
+        """Of values, of gradients; and notes on what differs from run to run and was left out."""
+        if right.forward_error:
+            return [f"torch refuses a write, and not to a copy: {self.seen.refused}"], [], []
+        for each in (*right.values.values(), *right.gradients.values()):
+            if isinstance(each, torch.Tensor):
+                self.dtypes.add(each.dtype)
+        if got.forward_error:
+            return [f"raises {got.forward_error}"], [], []
+        forward = _differing(right.values, got.values, self.loose)
+        if got.backward_error:
+            # It has not come farther.
+            forward = {name: told for name, told in forward.items() if name in got.values}
+        gradients = {} if got.backward_error else _differing(right.gradients, got.gradients, self.loose)
+        if not (forward or gradients):
+            return [], [], []
+        again = self._reference()
+        unsteady = {
+            name
+            for one, other in ((right.values, again.values), (right.gradients, again.gradients))
+            for name in _differing(one, other, self.loose)
+        }
+        for name in unsteady:
+            forward.pop(name, None)
+            gradients.pop(name, None)
+            right.values.pop(name, None)
+            right.gradients.pop(name, None)
+        if unsteady and not right.values:
+            raise Unusable(
+                f"nothing to compare: {', '.join(sorted(unsteady))} differs from run to run; seed what it hangs on"
+            )
+        notes = [f"{name} differs from run to run, and is left out" for name in sorted(unsteady)]
+        return list(forward.values()), list(gradients.values()), notes
 
 
-def _differing(right: dict[str, torch.Tensor], got: dict[str, torch.Tensor]) -> list[str]:
-    found = []
+def _differing(right: dict[str, Any], got: dict[str, Any], loose: bool) -> dict[str, str]:
+    found = {}
     for name, value in right.items():
-        other = got.get(name)
-        if other is None:
-            found.append(f"{name} is missing")
-        elif other.shape != value.shape:
-            found.append(f"{name} has shape {tuple(other.shape)} instead of {tuple(value.shape)}")
-        elif value.numel():
-            gap = (value.double() - other.double()).abs().nan_to_num(0.0).max().item()
-            if gap > RELATIVE * max(1e-3, value.double().abs().nan_to_num(0.0).max().item()):
-                found.append(f"{name} differs by up to {gap:.3g}")
+        if name not in got:
+            found[name] = f"{name} is missing"
+        elif told := held.difference(value, got[name], loose=loose):
+            found[name] = f"{name} {told}"
+    for name in got:
+        if name not in right:
+            found[name] = f"{name} is new"
     return found
-
-
-def _said(error: BaseException) -> str:
-    """The error in one line, without what torch appends about shapes and hints."""
-    first = (str(error).strip().splitlines() or [""])[0].partition(": [torch.")[0].partition(". ")[0]
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:3])
