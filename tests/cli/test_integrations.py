@@ -12,6 +12,9 @@ import pytest
 import yaml
 
 from gradguard.cli.arguments import parser
+from tests.cli.running import SERVER
+from tests.cli.test_callers import LIB, USE
+from tests.cli.test_git import git
 
 ROOT = Path(__file__).resolve().parents[2]
 HOOKS = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
@@ -50,8 +53,8 @@ class Action:
         )
         program.chmod(0o755)
 
-    def __call__(self, code: int = 0, **inputs: str) -> tuple[int, list[str], str]:
-        step = next(step for step in ACTION["runs"]["steps"] if step["id"] == "check")
+    def __call__(self, code: int = 0, cwd: str = "", **inputs: str) -> tuple[int, list[str], str]:
+        step = next(step for step in ACTION["runs"]["steps"] if step.get("id") == "check")
         given = {
             variable: inputs.get(name, ACTION["inputs"][name]["default"])
             for variable, expression in step["env"].items()
@@ -66,30 +69,39 @@ class Action:
         }
         # As the runner does: bash with errexit and pipefail.
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
-        done = subprocess.run(command, env={**environment, **given}, cwd=self.folder, check=False)
+        done = subprocess.run(command, env={**environment, **given}, cwd=cwd or self.folder, check=False)
         calls = (self.folder / "calls").read_text().splitlines()
         return done.returncode, calls, (self.folder / "output").read_text()
 
 
-def test_the_action_installs_with_nothing_from_the_repository(tmp_path: Path) -> None:
-    step = next(step for step in ACTION["runs"]["steps"] if step["id"] == "install")
-    lines = [line for line in step["run"].splitlines() if not line.startswith("#")]
-    assert [line.split('" ', 1)[1].split()[:2] for line in lines] == [["-I", "-m"]] * 2
-    repository = tmp_path / "repository"
-    repository.mkdir()
-    trace = tmp_path / "trace"
-    for name in ("venv", "pip", "ensurepip", "runpy", "contextlib", "logging", "sitecustomize"):
-        (repository / f"{name}.py").write_text(f"open({str(trace)!r}, 'a').write(__name__)\n")
-    # Without the last line, which would need the network.
-    subprocess.run(
-        ["bash", "-e", "-c", f"{lines[0]} --without-pip"],
-        cwd=repository,
-        env={"PATH": os.environ["PATH"], "PYTHON": sys.executable, "RUNNER_TEMP": str(tmp_path)},
-        check=True,
-        timeout=120,
+def install(folder: Path, repository: Path, place: str = "bin") -> subprocess.CompletedProcess[str]:
+    """Run the install step with a Python that notes what it is asked to do, and makes the folder of a platform."""
+    step = next(step for step in ACTION["runs"]["steps"] if step.get("id") == "install")
+    stand_in = folder / "python stand-in"
+    stand_in.write_text(
+        f'#!/bin/bash\nprintf "%s\\n" "$*" >> "{folder}/calls"\n'
+        f'case "$*" in *"-m venv"*) mkdir -p "$4/{place}"; cp "$0" "$4/{place}/python";; esac\n'
     )
-    assert (tmp_path / "gradguard" / "bin" / "python").exists()
-    assert not trace.exists()
+    stand_in.chmod(0o755)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHON": str(stand_in),
+        "RUNNER_TEMP": str(folder / "runner temp"),
+        "GITHUB_ACTION_PATH": "/the action",
+    }
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+    return subprocess.run(command, env=environment, cwd=repository, check=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("place", ["bin", "Scripts"], ids=["Linux and macOS", "Windows"])
+def test_the_action_installs_with_nothing_from_the_repository(tmp_path: Path, place: str) -> None:
+    install(tmp_path, tmp_path, place)
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert [call.split()[0] for call in calls] == ["-I"] * 3
+    assert calls[1:] == [
+        f"-I -m venv {tmp_path}/runner temp/gradguard",
+        "-I -m pip install --quiet --disable-pip-version-check /the action",
+    ]
 
 
 @pytest.fixture
@@ -125,3 +137,44 @@ def test_every_input_of_the_action_is_used_and_described() -> None:
     for name, described in ACTION["inputs"].items():
         assert described["description"].endswith(".")
         assert f"${{{{ inputs.{name} }}}}" in text
+
+
+def test_the_action_takes_names_with_spaces_one_a_line(action: Action, tmp_path: Path) -> None:
+    program = tmp_path / "gradguard" / "bin" / "gradguard"
+    program.write_text('#!/bin/bash\nprintf "<%s>" "$@" >> "$RUNNER_TEMP/calls"\n')
+    assert action(0, paths="my models\nsrc\n")[1] == ["<check><--format><github><my models><src>"]
+
+
+def test_the_action_finds_the_program_on_windows(action: Action, tmp_path: Path) -> None:
+    (tmp_path / "gradguard" / "Scripts").mkdir()
+    (tmp_path / "gradguard" / "bin" / "gradguard").rename(
+        tmp_path / "gradguard" / "Scripts" / "gradguard.exe"
+    )
+    assert action() == (0, ["[check --format github .]"], "exit-code=0\n")
+
+
+def test_the_action_checks_what_changed_in_a_clone_of_depth_1(
+    action: Action, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin = tmp_path / "origin"
+    (origin / "packages" / "vision").mkdir(parents=True)
+    package = origin / "packages" / "vision"
+    (package / "lib.py").write_text(LIB.replace("y += 1", "y = y + 1"))
+    (package / "use.py").write_text(USE)
+    git(origin, "init", "-q", "-b", "main")
+    git(origin, "add", "-A")
+    git(origin, "commit", "-qm", "first")
+    git(origin, "checkout", "-qb", "work")
+    (package / "lib.py").write_text(LIB)
+    git(origin, "commit", "-qam", "wrong")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "--depth=1", "--branch=work", f"file://{origin}", str(clone))
+    program = tmp_path / "gradguard" / "bin" / "gradguard"
+    program.write_text(
+        f'#!/bin/bash\nPYTHONPATH={SERVER} exec {sys.executable} -m gradguard "$@" > "$RUNNER_TEMP/calls"\n'
+    )
+    action.folder = tmp_path
+    monkeypatch.chdir(clone / "packages" / "vision")
+    code, told, _ = action(0, cwd=str(clone / "packages" / "vision"), **{"changed-only": "true"})
+    assert code == 1
+    assert [line.partition(",")[0] for line in told] == ["::error file=packages/vision/lib.py"]

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from mcp import StdioServerParameters
 
 from gradguard import __version__
 from gradguard.check import pyproject
+from gradguard.cli import check
+from gradguard.cli.arguments import parser
+from tests.cli.running import RAISES
 from tests.docs.pages import ROOT, blocks
 
 if sys.version_info >= (3, 11):
@@ -47,7 +51,7 @@ def test_every_language_of_a_block_is_known() -> None:
     fences = {
         name for path in {name.rpartition("-")[0] for name, _ in blocks(r"\w*")} for name in _languages(path)
     }
-    assert fences == {"sh", "python", "text", "toml", "json", "yaml", "lua", "elisp"}
+    assert fences == {"sh", "python", "text", "toml", "json", "yaml", "lua", "elisp", "groovy"}
 
 
 def _languages(page: str) -> list[str]:
@@ -114,15 +118,63 @@ def test_each_assistant_has_the_key_that_it_reads(language: str) -> None:
 @pytest.mark.parametrize("text", params("yaml"))
 def test_yaml(text: str) -> None:
     read = yaml.safe_load(text)
-    if isinstance(read, dict):
+    if isinstance(read, dict) and "repos" in read:
         (repository,) = read["repos"]
         hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
         assert {hook["id"] for hook in repository["hooks"]} <= {hook["id"] for hook in hooks}
         assert repository["rev"] == f"v{__version__}"
         return
-    (step,) = (step for step in read if step["uses"].startswith("gradguard/"))
-    assert step["uses"] == f"gradguard/gradguard@v{__version__}"
-    assert set(step["with"]) <= set(yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["inputs"])
+    inputs = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["inputs"]
+    ours = [each for each in _tables(read) if str(each.get("uses", "")).startswith("gradguard/")]
+    for step in ours:
+        assert step["uses"] == f"gradguard/gradguard@v{__version__}"
+        assert set(step["with"]) <= set(inputs)
+        parser().parse_args(["check", *step["with"].get("args", "").split()])
+    lines = _scripts(read)
+    for line in lines:
+        parser().parse_args(line.split()[1:])
+    assert ours or lines
+
+
+def _tables(read: object) -> Iterator[dict[str, Any]]:
+    """A table and those below it."""
+    if isinstance(read, dict):
+        yield read
+        read = list(read.values())
+    for each in read if isinstance(read, list) else ():
+        yield from _tables(each)
+
+
+def _scripts(read: object) -> list[str]:
+    """Lines of scripts that call the command."""
+    found = [each["script"] for each in _tables(read) if "script" in each]
+    lines = [line for script in found for line in (script if isinstance(script, list) else [script])]
+    return [line for line in lines if line.startswith("gradguard ")]
+
+
+def test_groovy() -> None:
+    ((_, text),) = blocks("groovy")
+    lines = [line for line in re.findall(r"sh '([^']*)'", text) if line.startswith("gradguard ")]
+    assert [parser().parse_args(line.split()[1:]).format for line in lines] == ["sarif"]
+
+
+def test_the_job_of_gitlab_reports_from_a_clean_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (text,) = (
+        text for name, text in blocks("yaml") if name.startswith("docs/en/ci") and "codequality" in text
+    )
+    job = yaml.safe_load(text)["gradguard"]
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "train.py").write_text(RAISES)
+    monkeypatch.chdir(tmp_path)
+    for name, value in job["variables"].items():
+        monkeypatch.setenv(name, value.replace("$CI_PROJECT_DIR", str(tmp_path)))
+    (line,) = _scripts({"job": job})
+    assert check.run(parser().parse_args(line.split()[1:])) == 1
+    (issue,) = json.loads((tmp_path / job["artifacts"]["reports"]["codequality"]).read_text())
+    assert issue["location"] == {"path": "src/train.py", "lines": {"begin": 5, "end": 5}}
+    assert (tmp_path / job["cache"]["paths"][0]).is_dir()
 
 
 def test_the_readme_names_hooks_inputs_and_the_version_that_there_are() -> None:

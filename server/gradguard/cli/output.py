@@ -23,6 +23,9 @@ from gradguard.source.lines import LineIndex
 
 FORMATS = ("text", "json", "sarif", "github", "gitlab")
 
+OF_SERVICES = ("sarif", "github", "gitlab")
+"""Formats that a service reads which shows findings beside the code of a repository."""
+
 _CI = ("CI", "TF_BUILD", "TEAMCITY_VERSION")
 """Variables by which programs know that a build runs them; Azure and TeamCity set their own alone."""
 
@@ -75,6 +78,10 @@ def _encoded(text: str, form: str) -> bytes:
 
 def render(outcome: Outcome, arguments: argparse.Namespace, line_of: LineOf) -> str:
     """The report as text without colours. Of all forms the one asked for is loaded."""
+    if arguments.format in OF_SERVICES:
+        from gradguard.cli.repository import from_root
+
+        outcome, line_of = from_root(outcome, line_of)
     match arguments.format:
         case "json":
             from gradguard.cli.formats import json
