@@ -57,6 +57,9 @@ def broken(context: Context, event: BrokenGraph) -> list[FixPlan]:
     if event.how == "tensor":
         title = "Use `torch.stack`, which keeps the graph"
         return context.plan("stack", title, Applicability.UNSAFE, place.node, place)
+    if event.how == "flag":
+        # Without the flag torch would raise; what should be in the graph only the program's author knows.
+        return []
     if event.how == "no-graph":
         return made_with_graph(context, event)
     if event.how == "checkpoint":

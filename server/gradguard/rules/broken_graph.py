@@ -15,12 +15,20 @@ _HOW = {
 }
 
 
+_LOSS = "the loss that does not train it"
+_BACKWARD = {"flag": "this backward gives a gradient to the loss itself alone"}
+
+
 def render(context: Context, event: Event) -> Finding | None:
     """At the cut; at the backward where nothing else is known."""
     if not isinstance(event, BrokenGraph):
         return None
     if event.how == "no-graph":
         message = f"backward of {quoted(event.text)}, which has no graph: nothing in it requires grad"
+    elif event.how == "flag":
+        message = (
+            f"{quoted(event.text, 'this')} has no graph: with `requires_grad` its backward trains nothing"
+        )
     else:
         pattern = _HOW.get(
             event.how, "{text} leaves the graph and flows back into a loss: what computes it does not train"
@@ -30,7 +38,7 @@ def render(context: Context, event: Event) -> Finding | None:
         event,
         message,
         severity=ERROR if event.raises else WARNING,
-        related=[(event.loss if event.loss is not event.place else None, "the loss that does not train it")],
+        related=[(event.loss if event.loss is not event.place else None, _BACKWARD.get(event.how, _LOSS))],
         notes=("element 0 of tensors does not require grad and does not have a grad_fn",)
         if event.raises
         else (),

@@ -508,7 +508,10 @@ def overwrite_gradient(run: Run, gradient: Tensor, place: Place, op: str) -> Non
 
 
 def check_root(run: Run, root: Tensor, place: Place) -> None:
-    """`backward()` on a tensor without history raises; say what cut it off."""
+    """`backward()` on a tensor without history raises; say what cut it off. With a flag set by hand it reaches nothing."""
+    if root.flagged is not None and root.node is None and root.sure and not root.cuts and _is_loss(run, root):
+        run.emit(BrokenGraph(root.flagged, True, "flag", root.bound_name, place, False))
+        return
     if requires_grad(run, root) is not False or not root.sure or root.cuts == {UNKNOWN_SOURCE}:
         run.grounded.add(place.node)
         return
@@ -518,3 +521,8 @@ def check_root(run: Run, root: Tensor, place: Place) -> None:
         run.emit(BrokenGraph(cuts[0].place, proven, cuts[0].how, cuts[0].text, place, True))
     else:
         run.emit(BrokenGraph(place, True, "no-graph", root.bound_name, place, True))
+
+
+def _is_loss(run: Run, root: Tensor) -> bool:
+    """Whether a leaf was computed, or an optimizer waits for its backward: `probe = torch.tensor(1.0)` is neither."""
+    return root.pageable is None or bool(run.optimizers)

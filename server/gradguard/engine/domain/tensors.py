@@ -214,6 +214,7 @@ class Tensor:
         "device",
         "dtype",
         "expanded",
+        "flagged",
         "from_numpy",
         "function_output",
         "grad",
@@ -260,6 +261,8 @@ class Tensor:
         self.made_no_grad = False
         self.expanded: Tri = False
         self.requires_grad: Tri = False
+        self.flagged: Place | None = None
+        """The statement that made it require grad, where it had no graph until then."""
         self.likely = False
         """If `requires_grad` is unknown: True by convention, as for the argument of a `forward`."""
         self.leaf: Tri = True

@@ -88,7 +88,7 @@ def _whole_elsewhere(event: BrokenGraph, path: Path, paths: list[Path]) -> bool:
     if i % args.n_critic == 0: (-D(G(z)).mean()).backward()      trains `G`, which the critic's loss cuts off
     if name in heads: x = heads[name](x)                         brings the graph
     """
-    if event.how == "no-graph":
+    if event.how in ("no-graph", "flag"):
         return event.loss is not None and any(event.loss.node in other.grounded for other in paths)
     return any(event.starved & (other.trained - path.trained) for other in paths)
 

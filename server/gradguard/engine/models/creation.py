@@ -316,6 +316,7 @@ def _variable(run: Run, frame: Frame, call: Call, node: ast.AST) -> Value:
         return source
     if isinstance(source, Tensor):
         made = machine.share(run, source, call.place, "variable", counter=True)
+        made.cuts = source.cuts
         made.requires_grad = known_truth(call.get(1, "requires_grad", False))
         return made
     return run.tensor(call.place)

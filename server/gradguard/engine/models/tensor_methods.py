@@ -13,7 +13,7 @@ from gradguard.engine.domain import spelling, strides
 from gradguard.engine.domain.arguments import Call
 from gradguard.engine.domain.conditions import known_truth
 from gradguard.engine.domain.events import RefusedWrite, WriteFact
-from gradguard.engine.domain.tensors import Tensor, both
+from gradguard.engine.domain.tensors import Place, Tensor, both
 from gradguard.engine.domain.values import (
     MISSING,
     ArrayV,
@@ -140,7 +140,7 @@ def set_attribute(
         else:
             run.cleared.add(owner.number)
     elif name == "requires_grad":
-        _set_requires(owner, value)
+        _set_requires(owner, value, run.place(frame, node))
     elif name != "data":
         if owner.attributes is None:
             owner.attributes = {}
@@ -179,8 +179,10 @@ def _twin(given: Tensor, owner: Tensor) -> bool:
     return source is owner.elements and len(owner.memory.writes) == mark
 
 
-def _set_requires(owner: Tensor, value: Value) -> None:
+def _set_requires(owner: Tensor, value: Value, place: Place) -> None:
     flag = known_truth(value)
+    if flag is True and owner.requires_grad is False:
+        owner.flagged = place
     owner.requires_grad = flag if owner.dtype not in machine.NOT_DIFFERENTIABLE else False
     if flag is False and owner.leaf is not True:
         owner.node, owner.leaf = None, True
@@ -256,7 +258,7 @@ def _detach_(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -
 
 
 def _requires_grad_(run: Run, frame: Frame, owner: Tensor, call: Call, node: ast.AST) -> Value:
-    _set_requires(owner, call.get(0, "requires_grad", True))
+    _set_requires(owner, call.get(0, "requires_grad", True), call.place)
     return owner
 
 
