@@ -199,3 +199,76 @@ def test_an_idle_ignore_comment_is_taken_away(gradguard: Runner) -> None:
     assert gradguard("check", "--format", "json").found == [("train.py", "GG901", LINE)]
     gradguard("check", "--fix")
     assert (gradguard.folder / "train.py").read_text() == CLEAN
+
+
+FLAG = """import torch
+from torch import nn
+
+cell = nn.RNNCell(4, 8)
+optimizer = torch.optim.SGD(cell.parameters(), lr=0.1)
+state = torch.zeros(2, 8)
+for _ in range(3):
+    state = cell(torch.rand(2, 4), state)
+    optimizer.zero_grad()
+    state.square().mean().backward(retain_graph=True)
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("how", ["--fix", "--diff"])
+def test_why_something_is_not_fixed_is_said(how: str, gradguard: Runner) -> None:
+    gradguard.write(train=FLAG)
+    done = gradguard("check", "train.py", how, "--unsafe-fixes", "--select", "GG206")
+    said = "note: train.py:10: not fixed: GG206, Drop `retain_graph=True`: GG203 would be found in line "
+    assert said in done.err
+    assert (gradguard.folder / "train.py").read_text() == FLAG
+
+
+def test_one_rule_at_a_time(gradguard: Runner) -> None:
+    gradguard.write(
+        train=RAISES
+        + "total = 0\nfor _ in range(3):\n    z = x * 2\n    z.sum().backward()\n    total += z.sum()\n"
+    )
+    done = gradguard("check", "train.py", "--fix", "--unsafe-fixes", "--select", "GG201")
+    text = (gradguard.folder / "train.py").read_text()
+    assert "total += z.sum().detach()" in text
+    assert "y.add_(1)" in text
+    assert "1 fixed" in done.out
+
+
+def test_a_named_link_that_leads_out_of_the_project_is_not_written_through(tmp_path: Path) -> None:
+    project, outside = tmp_path / "project", tmp_path / "outside.py"
+    project.mkdir()
+    outside.write_text(RAISES)
+    (project / "train.py").symlink_to(outside)
+    (project / "inside.py").symlink_to("real.py")
+    (project / "real.py").write_text(RAISES)
+    done = Runner(project)("check", "train.py", "inside.py", "--fix")
+    assert "train.py: not fixed: a link that leads out of the project" in done.err
+    assert outside.read_text() == RAISES
+    assert (project / "real.py").read_text() == CLEAN.replace("y = y + 1", "y = y.add(1)")
+    assert (project / "inside.py").is_symlink()
+    assert done.code == 2
+
+
+def test_other_hard_links_are_said(gradguard: Runner) -> None:
+    gradguard.write(train=RAISES)
+    os.link(gradguard.folder / "train.py", gradguard.folder / "other.txt")
+    done = gradguard("check", "train.py", "--fix")
+    assert "note: train.py: the old text stays behind 1 other hard link" in done.err
+    assert (gradguard.folder / "other.txt").read_text() == RAISES
+    assert "y = y.add(1)" in (gradguard.folder / "train.py").read_text()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owner")
+def test_a_file_of_another_user_is_named_and_left(
+    rewrite: Callable[[Rewrite], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rewrite(lambda line: "good()")
+    file = tmp_path / "a.py"
+    file.write_bytes(b"bad()\n")
+    done = fix.fix(Job(str(file), Settings()), Mechanic(None), unsafe=False)
+    monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
+    with pytest.raises(Unreadable, match="it belongs to another user"):
+        fix.write(str(file), done)
+    assert file.read_bytes() == b"bad()\n"

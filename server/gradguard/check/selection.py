@@ -52,6 +52,15 @@ class Selection:
         return finding if severity is finding.severity else replace(finding, severity=severity)
 
 
+def widened(settings: Settings, rules: Catalogue) -> Settings:
+    """The same with all rules that are on by default or speak somewhere: what a repair brings is to be seen, also where
+    nobody asks for it."""
+    if not (settings.select or settings.ignore or settings.levels or settings.per_file_ignores):
+        return settings
+    codes = {rule.code for rule in rules.rules if rule.on} | Selection(settings, rules)._on
+    return settings.with_changes(select=tuple(sorted(codes)), ignore=(), levels=(), per_file_ignores=())
+
+
 @lru_cache(maxsize=8)
 def _muting(per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[Patterns, dict[str, int]]:
     """The patterns of files, and which of them mute each rule."""

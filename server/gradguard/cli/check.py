@@ -30,7 +30,7 @@ from gradguard.cli.worker import Checked, Checker, Job, merged
 from gradguard.disk.environment import torch_beside
 from gradguard.disk.links import Bounds
 from gradguard.disk.reading import SOURCE_BYTES, Unreadable, decode, read_bytes, too_large
-from gradguard.findings import Applicability, Finding, Span, traceback_of
+from gradguard.findings import Applicability, Finding, Limit, Span, traceback_of
 from gradguard.ide.edits import Edits
 from gradguard.source.decode import Undecodable
 from gradguard.source.ipynb import SUFFIX, read_notebook
@@ -101,6 +101,11 @@ def _run(arguments: argparse.Namespace) -> int:
     names = _Names(jobs, arguments.stdin_filename)
     outcome = _outcome(checked, troubles, names, fixing.count if fixing else 0, arguments.strict)
     _log(outcome, checked, arguments.verbose)
+    for limit in map(names.placed, fixing.refused if fixing else ()):
+        tell(f"note: {limit.path}:{limit.span.line}: {limit.message}")
+    for path, count in fixing.kept if fixing else ():
+        behind = text.plural(count, "other hard link")
+        tell(f"note: {names.show(path)}: the old text stays behind {behind}")
     if arguments.write_baseline:
         baseline.write(Path(arguments.write_baseline), outcome.findings, names.line)
         tell(f"wrote {text.plural(len(outcome.findings), 'finding')} to {arguments.write_baseline}")
@@ -221,6 +226,10 @@ class _Fixing:
         self.altered = False
         """Whether a diff was not shown as it is."""
         self.count = 0
+        self.refused: list[Limit] = []
+        """What could have been fixed and was not."""
+        self.kept: list[tuple[str, int]] = []
+        """Files with other hard links, which keep the old text."""
 
     def after(self, checked: Checked, job: Job) -> Checked:
         """The state of a file once it was fixed, as far as that was allowed."""
@@ -236,6 +245,7 @@ class _Fixing:
 
         try:
             fixed = fix.fix(job, self._checker, unsafe=self._unsafe)
+            self.refused += fixed.refused
             if self._diff:
                 self._show(list(fixed.diff(display(job.path))))
                 self.count += fixed.count
@@ -246,8 +256,13 @@ class _Fixing:
                 sys.stdout.buffer.write(fixed.before.encode(fixed.after))
             elif fixed.count and not (job.named or self._asked_for.holds(job.path)):
                 raise Unreadable("not fixed: a link that leads out of what was named")
+            elif fixed.count and job.named and not _project_of(job).holds(job.path):
+                raise Unreadable("not fixed: a link that leads out of the project")
             elif fixed.count:
+                others = fix.other_names(job.path)
                 fix.write(job.path, fixed)
+                if others:
+                    self.kept.append((job.path, others))
         except (Unreadable, Undecodable) as error:
             return replace(checked, troubles=(*checked.troubles, Trouble(job.path, str(error))))
         except BrokenPipeError:
@@ -267,6 +282,12 @@ class _Fixing:
         shown = list(fix.for_readers(diff)) if output.obeyed(sys.stdout) else diff
         sys.stdout.writelines(shown)
         self.altered |= shown != diff
+
+
+def _project_of(job: Job) -> Bounds:
+    """Where the file must lie that a named one leads to: beside it, in its project, or below the working folder."""
+    folders = [os.path.dirname(job.path), os.getcwd()]
+    return Bounds([*folders, job.settings.root] if job.settings.root else folders)
 
 
 class _Names:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gradguard.check.api import Report
+from gradguard.check.catalogue import catalogue
+from gradguard.check.engine import Wanted
+from gradguard.check.selection import Selection, widened
 from gradguard.cli.worker import Checker, Job, program
 from gradguard.disk.reading import Unreadable, decode, read_bytes
 from gradguard.disk.writing import replace_file
+from gradguard.findings import Limit
 from gradguard.ide import fixall
 from gradguard.ide.edits import Cell
 from gradguard.ide.trial import Check
@@ -36,6 +40,8 @@ class Fixed:
     kinds: tuple[str, ...]
     """Of the fixes that were made."""
     rounds: int
+    refused: tuple[Limit, ...] = ()
+    """What could have been fixed and was not, with the reason, at its place in the text after."""
 
     @property
     def count(self) -> int:
@@ -66,17 +72,36 @@ def fix(job: Job, checker: Checker, *, unsafe: bool) -> Fixed:
     """Fix one file in memory. Raises Unreadable."""
     before = decode(read_bytes(Path(job.path)) if job.data is None else job.data)
 
+    # What a repair brings is seen, whatever was selected; what it is to repair, and what is said of it, is as selected.
+    wide = replace(job, settings=widened(job.settings, catalogue()))
+    wanted = Selection(job.settings, catalogue()).allows
+
     def check(source: Source) -> Report:
-        return checker.source_checked(job, source)
+        return checker.source_checked(wide, source)
+
+    def said(source: Source, report: Report) -> Report:
+        if wide == job:
+            return report
+        return checker.source_checked(job, source).with_limits(report.limits)
 
     if job.path.endswith(SUFFIX):
-        return _fix_notebook(job, before, check, unsafe=unsafe)
+        return _fix_notebook(job, before, check, said, wanted, unsafe=unsafe)
     source = Source(job.path, before.text)
-    done = fixall.fixed(source, check(source), check, unsafe=unsafe)
-    return Fixed(before, done.source.text, done.report, done.kinds, done.rounds)
+    done = fixall.fixed(source, check(source), check, unsafe=unsafe, wanted=wanted)
+    return Fixed(
+        before, done.source.text, said(done.source, done.report), done.kinds, done.rounds, _refused(done)
+    )
 
 
-def _fix_notebook(job: Job, before: Decoded, check: Check, *, unsafe: bool) -> Fixed:
+def _fix_notebook(
+    job: Job,
+    before: Decoded,
+    check: Check,
+    said: Callable[[Source, Report], Report],
+    wanted: Wanted,
+    *,
+    unsafe: bool,
+) -> Fixed:
     """Fix one cell after the other, each in what the ones before became. Raises Unreadable.
 
     Where a fix would cost a magic, its cell stays as it is.
@@ -89,12 +114,14 @@ def _fix_notebook(job: Job, before: Decoded, check: Check, *, unsafe: bool) -> F
     cell = Cell(notebook.program.starts)
     texts: dict[int, str] = {}
     kinds: tuple[str, ...] = ()
+    refused: tuple[Limit, ...] = ()
     rounds = 0
     for index, each in enumerate(notebook.cells):
         here = replace(cell, index=index)
         if not fixall.fixable(report, here.lines(source)) and not unsafe:
             continue
-        done = fixall.fixed(source, report, check, unsafe=unsafe, cell=here)
+        done = fixall.fixed(source, report, check, unsafe=unsafe, cell=here, wanted=wanted)
+        refused += _refused(done)
         start, end = done.cell.stretch(done.source)
         text = merged(each.text, done.source.text[start:end]) if done.kinds else None
         if text is not None:
@@ -104,7 +131,24 @@ def _fix_notebook(job: Job, before: Decoded, check: Check, *, unsafe: bool) -> F
     after = notebook.rewritten(texts)
     if read_notebook(after).program.text != source.text:
         raise Unreadable("not fixed: the notebook would not be the one that was checked")
-    return Fixed(before, after, report, kinds, rounds)
+    return Fixed(before, after, said(source, report), kinds, rounds, refused)
+
+
+def _refused(done: fixall.Fixed) -> tuple[Limit, ...]:
+    """Of each finding that is left, the first fix that was allowed, and what speaks against it."""
+    first = {each.finding: each for each in reversed(done.refused)}
+    return tuple(
+        Limit(one.path, one.span, f"not fixed: {one.code}, {each.plan.title}: {each.why}")
+        for one, each in first.items()
+    )
+
+
+def other_names(path: str) -> int:
+    """How many other hard links a file has: they keep the old text, as what takes its place at once is another file."""
+    try:
+        return os.stat(path).st_nlink - 1
+    except OSError:
+        return 0
 
 
 def write(path: str, fixed: Fixed) -> None:
@@ -114,12 +158,24 @@ def write(path: str, fixed: Fixed) -> None:
         data = fixed.before.encode(fixed.after)
     except Undecodable as error:
         raise Unreadable(str(error)) from None
+    if _belongs_to_another(target):
+        raise Unreadable("cannot be written: it belongs to another user, who would lose it")
     if read_bytes(target) != fixed.before.data:
         raise Unreadable("changed while it was being fixed; left as it is")
     try:
         replace_file(target, data)
     except OSError as error:
         raise Unreadable(f"cannot be written: {error.strerror}") from None
+
+
+def _belongs_to_another(path: Path) -> bool:
+    """Whether a file would change hands if another took its place."""
+    if not hasattr(os, "geteuid") or os.geteuid() == 0:
+        return False
+    try:
+        return path.stat().st_uid != os.geteuid()
+    except OSError:
+        return False
 
 
 _ESCAPES = {"\n": r"\n", "\t": r"\t", '"': r"\"", "\\": r"\\"}

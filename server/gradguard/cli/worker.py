@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradguard.check.api import GATE, Report, check, lost, ordered
+from gradguard.check.catalogue import catalogue
 from gradguard.check.ignores import UNUSED
 from gradguard.check.rechecking import Rechecking
+from gradguard.check.selection import widened
 from gradguard.check.settings import Settings, options
 from gradguard.check.workspace import LONGEST, TOO_LONG, Overlaid, ReadingWorkspace, Workspace, source_roots
 from gradguard.cli import plain
@@ -209,18 +211,20 @@ class Checker:
         if not any(finding.fixes for finding in findings):
             return checked
         workspace, report, writer = self.workspace(job.settings), checked.report, Writer()
+        wide = replace(job, settings=widened(job.settings, catalogue()))
+        whole = report if wide == job else self.source_checked(wide, own)
         trials: dict[str, Trials | None] = {
-            own.path: Trials(own, report, lambda source: self.source_checked(job, source), writer)
+            own.path: Trials(own, whole, lambda source: self.source_checked(wide, source), writer)
         }
 
         def among(path: str) -> Trials | None:
             if path not in trials:
                 source = workspace.source(path)
-                trials[path] = Trials(source, report, with_other, writer) if source else None
+                trials[path] = Trials(source, whole, with_other, writer) if source else None
             return trials[path]
 
         def with_other(source: Source) -> Report:
-            return check(Source(own.path, own.text), job.settings, Overlaid(workspace, source))
+            return check(Source(own.path, own.text), wide.settings, Overlaid(workspace, source))
 
         edits: dict[Finding, tuple[Edits | None, ...]] = {}
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from gradguard.check.api import Report
+from gradguard.check.catalogue import catalogue
+from gradguard.check.engine import Wanted
+from gradguard.check.selection import Selection, widened
 from gradguard.check.workspace import Workspace
 from gradguard.findings import Applicability, Finding, FixPlan, Limit, Span
 from gradguard.ide import fixall
@@ -149,8 +152,8 @@ def every(
     faults: where to tell those that cost a fix.
     """
 
-    check = Again(analysis.settings, workspace, analyser)
-    done = fixall.fixed(analysis.source, said(analysis), check, cell=cell)
+    check, report, wanted = _checking(analysis, workspace, analyser)
+    done = fixall.fixed(analysis.source, report, check, cell=cell, wanted=wanted)
     faults += done.report.faults
     edits = fixall.difference(analysis.source, cell, done)
     return tuple(Change(*each) for each in edits) or None
@@ -174,13 +177,13 @@ def everywhere(
     begins; faults: where to tell those that cost a fix.
     """
 
-    check = Again(analysis.settings, workspace, analyser)
-    before, report = analysis.source, said(analysis)
+    check, report, wanted = _checking(analysis, workspace, analyser)
+    before = analysis.source
     done = fixall.Fixed(before, report, Cell(starts))
     for index in range(len(starts)) if analysis.whole else ():
         cell = replace(done.cell, index=index)
         if fixall.fixable(done.report, cell.lines(done.source)):
-            done = fixall.fixed(done.source, done.report, check, cell=cell)
+            done = fixall.fixed(done.source, done.report, check, cell=cell, wanted=wanted)
     faults += done.report.faults
     edits = [
         edit
@@ -189,8 +192,16 @@ def everywhere(
             before, Cell(starts, index), replace(done, cell=replace(done.cell, index=index))
         )
     ]
-    fixed = len(report.findings) - len(done.report.findings)
-    return Everything(tuple(Change(*each) for each in edits), fixed, len(done.report.findings))
+    had, left = (sum(wanted(each.code, each.path) for each in one.findings) for one in (report, done.report))
+    return Everything(tuple(Change(*each) for each in edits), had - left, left)
+
+
+def _checking(analysis: Analysis, workspace: Workspace, analyser: Analyser) -> tuple[Again, Report, Wanted]:
+    """How to check other texts of a program with all rules, what that finds in its own, and which rules are asked for."""
+    wide = widened(analysis.settings, catalogue())
+    check = Again(wide, workspace, analyser)
+    report = said(analysis) if wide == analysis.settings else check(analysis.source)
+    return check, report, Selection(analysis.settings, catalogue()).allows
 
 
 def changes(offer: Offer, analysis: Analysis, faults: list[Limit]) -> tuple[Change, ...] | None:

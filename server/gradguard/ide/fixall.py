@@ -13,6 +13,7 @@ from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from gradguard.check.api import Report
+from gradguard.check.engine import Wanted
 from gradguard.findings import Applicability, Finding, FixPlan, Span
 from gradguard.fixes.edit import changes
 from gradguard.ide.edits import Cell, Edits, Writer
@@ -24,6 +25,10 @@ TRIES = 64
 """Choices of fixes that are tried in a round."""
 
 T = TypeVar("T")
+
+
+def _anything(code: str, path: str) -> bool:
+    return True
 
 
 class Made(NamedTuple):
@@ -62,10 +67,17 @@ class Fixed:
 
 
 def fixed(
-    source: Source, report: Report, check: Check, *, unsafe: bool = False, cell: Cell | None = None
+    source: Source,
+    report: Report,
+    check: Check,
+    *,
+    unsafe: bool = False,
+    cell: Cell | None = None,
+    wanted: Wanted = _anything,
 ) -> Fixed:
     """Make every safe fix, with `unsafe` also those that may change numbers. Only edits within `cell` are made.
 
+    wanted: says which rules are to be repaired, by code and path; the report, and those of `check`, have all of them.
     A fault in one fix leaves that one out, and is told in the report.
     """
     allowed = {Applicability.SAFE, Applicability.UNSAFE} if unsafe else {Applicability.SAFE}
@@ -74,7 +86,7 @@ def fixed(
     refused: list[Refusal] = []
     while done.rounds < ROUNDS:
         writer = Writer()
-        after, refused = _round(done, check, allowed, writer)
+        after, refused = _round(done, check, allowed, writer, wanted)
         if after is None:
             break
         done = after
@@ -100,7 +112,7 @@ def difference(before: Source, cell: Cell, done: Fixed) -> Edits:
 
 
 def _round(
-    done: Fixed, check: Check, allowed: set[Applicability], writer: Writer
+    done: Fixed, check: Check, allowed: set[Applicability], writer: Writer, wanted: Wanted
 ) -> tuple[Fixed | None, list[Refusal]]:
     """All fixes that can be made together; where that does not help, the half of them that does, and so on.
 
@@ -110,13 +122,14 @@ def _round(
     if source.errors:
         return None, []
     trials = Trials(source, done.report, check, writer)
-    groups = list(_groups(source, done.report, allowed, cell.lines(source), writer))
+    findings = [each for each in done.report.findings if wanted(each.code, each.path)]
+    groups = list(_groups(source, findings, allowed, cell.lines(source), writer))
     for chosen in islice(_choices(groups), TRIES):
         tried = trials.together([(each.finding, each.edits) for each in chosen], cell)
         if not tried.why:
             return done.after(tried, chosen), []
     refused: list[Refusal] = []
-    for finding in done.report.findings:
+    for finding in findings:
         for plan in finding.fixes if finding.span.line in cell.lines(source) else ():
             if plan.applicability not in allowed:
                 continue
@@ -141,11 +154,11 @@ def _choices(groups: list[T]) -> Iterator[list[T]]:
 
 
 def _groups(
-    source: Source, report: Report, allowed: set[Applicability], lines: range, writer: Writer
+    source: Source, findings: Iterable[Finding], allowed: set[Applicability], lines: range, writer: Writer
 ) -> Iterator[Made]:
     """The first allowed fix of each finding, without those that touch earlier ones."""
     taken = _Taken()
-    for finding in report.findings:
+    for finding in findings:
         if finding.span.line not in lines:
             continue
         for plan in finding.fixes:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from gradguard.check.api import Report
+from gradguard.check.catalogue import catalogue
+from gradguard.check.selection import widened
 from gradguard.check.workspace import Overlaid
 from gradguard.findings import Finding, Limit, Span
 from gradguard.ide.actions import Change, Everything, Offer, every, everywhere, holding, in_place
@@ -79,8 +81,10 @@ class Repairs:
         if own:
 
             def try_own(found: Analysis, view: View) -> list[Finding]:
-                again = Again(found.settings, view, self._analyser, self._tried.pop(program.key, None))
-                held = list(holding(own, found.source, said(found), again, faults))
+                wide = widened(found.settings, catalogue())
+                again = Again(wide, view, self._analyser, self._tried.pop(program.key, None))
+                before = said(found) if wide == found.settings else again(found.source)
+                held = list(holding(own, found.source, before, again, faults))
                 if again.before is not None:
                     self._tried[program.key] = again.before
                 return held
