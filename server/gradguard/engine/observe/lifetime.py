@@ -214,11 +214,9 @@ def _accumulates(run: Run, tensor: Tensor, place: Place, loop: Loop, ages: _Ages
 
 
 def _same_holder(carried: Tensor, tensor: Tensor) -> bool:
-    if (
-        carried.bound_at is not None
-        and tensor.bound_at is not None
-        and carried.bound_at.node is tensor.bound_at.node
-    ):
+    at = tensor.bound_at
+    # What a comprehension goes through has got another name in passing.
+    if at is not None and any(place.node is at.node for _, place, _ in carried.bindings):
         return True
     return bool(carried.bound_name) and carried.bound_name == tensor.bound_name
 
@@ -398,9 +396,11 @@ def replaced(run: Run, frame: Frame, old: Value, new: Value) -> None:
     if isinstance(old, (Tensor, Sym)):
         # What a container holds as well is let go when the container lets it go.
         gone = [t for t in gone if t.stored_at is None]
-    elif any(t.node is not None for t in gone):
+    elif gone := [t for t in gone if t.node is not None]:
         stay = {tensor.number for tensor in _held(run, frame)}
-        gone = [t for t in gone if t.number not in stay]
+        # `h = {k: t + loss for k, t in h.items()}`: what was held lives on in the graph of what is.
+        lives = set(graphs.graph(run, *(t.node for t in tensors_in(new) if t.node is not None)))
+        gone = [t for t in gone if t.number not in stay and t.node not in lives]
     release(run, gone)
 
 
