@@ -173,6 +173,45 @@ def compiled(x: torch.Tensor):
     return y
 
 
+@torch.jit.script
+def scripted(x: torch.Tensor):
+    y = x * 2
+    y += 1
+    return y
+
+
+def within_func(x: torch.Tensor):
+    def inner(v):
+        v = v.exp()
+        v.mul_(2)
+        return v
+
+    return torch.func.jacrev(inner)(x).sum()
+
+
+def library(x: torch.Tensor):
+    y = x * 2
+    y += 1
+    return torch.distributions.Normal(y, 1.0)
+
+
+def steps(x: torch.Tensor):
+    layers = nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True), nn.Linear(4, 1))
+    optimizer = torch.optim.Adam(layers.parameters())
+    for _ in range(2):
+        optimizer.zero_grad()
+        layers(x.detach()).sum().backward()
+        optimizer.step()
+    return layers
+
+
+def catches(w=torch.ones(3, requires_grad=True)):
+    try:
+        w += 1
+    except RuntimeError:
+        raise ValueError("no") from None
+
+
 def unsteady(x: torch.Tensor):
     import time
 
@@ -287,9 +326,13 @@ SAME = ["forward    same values (1 compared)", "backward   runs", "gradients  sa
         ("hooked", 1, ["gradients  FAILS: x differs in 16 of 16 elements"]),
         ("transformed", 0, ["gradients  same"]),
         ("compiled", 0, SAME),
-        ("unsteady", 0, ["note       result[1] differs from run to run, and is left out"]),
+        ("scripted", 0, SAME),
+        ("within_func", 1, [OVERWRITTEN]),
+        ("library", 0, ["gradients  same (1 compared)"]),
+        ("steps", 0, ["gradients  same (8 compared)"]),
+        ("unsteady", 0, ["note       result[1] differs from run to run, and is left out", "memory     at most"]),
         ("clamp_", 0, [*SAME[1:], "note       x is overwritten, as is its purpose"]),
-        ("leaf", 1, ["forward    FAILS: torch refuses a write, and not to a copy: line 184: RuntimeError: a leaf Variable"]),
+        ("leaf", 1, ["forward    FAILS: torch refuses a write, and not to a copy: line {leaf}: RuntimeError: a leaf Variable"]),
     ],
 )  # fmt: skip
 def test_what_is_compared(
@@ -297,8 +340,9 @@ def test_what_is_compared(
 ) -> None:
     assert main(["verify", f"file.py::{function}"]) == code
     said = capsys.readouterr().out
+    written = FUNCTIONS[: FUNCTIONS.index("    w += 1\n    return w")].count("\n") + 1
     for line in lines:
-        assert line in said
+        assert line.replace("{leaf}", str(written)) in said
 
 
 @pytest.mark.parametrize(
@@ -306,6 +350,7 @@ def test_what_is_compared(
     [
         ("returns_nothing", "nothing to compare: it returns no tensor and no number, and changes nothing that outlasts it"),
         ("only_unsteady", "nothing to compare: result differs from run to run; seed what it hangs on"),
+        ("catches", "the program does not run: ValueError: no"),
         ("ends", "the program does not run: the program ended itself with exit code 3"),
         ("raises", "the program does not run: RuntimeError: The size of tensor a (4) must match"),
         ("raises", "# gradguard: inputs x=randn(4, 4, requires_grad=True).clone()"),

@@ -286,7 +286,9 @@ class Program:
     def _differentiate(self, roots: dict[str, Any], names: dict[int, str]) -> None:
         """The gradients of random sums of the results, of which each element counts."""
         with held.own_work():
-            mine = {id(e): e for e in roots.values() if e.requires_grad and not _nodes([e]) & self._spent}
+            mine = {
+                id(e): e for e in roots.values() if e.grad_fn is not None and not _nodes([e]) & self._spent
+            }
             self.ran.differentiable = bool(mine)
             if not mine:
                 return
