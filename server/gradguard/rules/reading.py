@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradguard.engine.domain.events import HostWait
+from gradguard.engine.domain.events import DeviceUse
 from gradguard.rules.model import Context
 
 _PER = {
@@ -13,13 +13,13 @@ _PER = {
 }
 
 
-def counts(context: Context, event: HostWait) -> bool:
+def counts(context: Context, event: DeviceUse) -> bool:
     """Waits for an accelerator on every pass. An unknown device counts where the file names an accelerator."""
     if event.guarded or event.device == "cpu" or event.per == "once":
         return False
     return event.device == "accelerator" or "accelerator" in context.analysis.devices
 
 
-def often(event: HostWait) -> str:
+def often(event: DeviceUse) -> str:
     """How often it happens."""
     return _PER.get(event.per, "on every pass")

@@ -29,6 +29,7 @@ NAMES = {
     "GG207": "create-graph-cycle",
     "GG208": "context-keeps-tensor",
     "GG209": "hook-registered-again",
+    "GG210": "device-tensors-pile-up",
     "GG301": "item-in-loop",
     "GG302": "implicit-sync-in-loop",
     "GG304": "copy-to-device-in-loop",

@@ -268,8 +268,8 @@ class CreateGraphCycle(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class HostWait(Event):
-    """GG301 to GG304: the host waits for the device. Which kind of wait it is, its class tells."""
+class DeviceUse(Event):
+    """GG210, GG301 to GG304: what each pass of a loop asks of the device. Which kind of use it is, its class tells."""
 
     how: str
     """Of a read: `item`, `tolist`, `cpu`, `numpy`, `float`, `bool`, `print`, `index`, `mask`, ..."""
@@ -283,11 +283,11 @@ class HostWait(Event):
     compiled: bool = False
     statement: ast.stmt | None = None
     settled: bool = False
-    """A later pass of the loop has shown whether the wait is guarded; a first pass knows the loop's counter."""
+    """A later pass of the loop has shown whether it is guarded; a first pass knows the loop's counter."""
 
 
 @dataclass(frozen=True, slots=True)
-class HostRead(HostWait):
+class HostRead(DeviceUse):
     """GG301, GG302, GG303: a value is read from the device."""
 
     implicit: bool = False
@@ -302,7 +302,7 @@ class HostRead(HostWait):
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceCopy(HostWait):
+class DeviceCopy(DeviceUse):
     """GG304: a value of the host is copied to the device, one that could have been there.
 
     how: `number`, as of `torch.tensor(0.5, device=device)`; `made`, of what a factory has made on the host; `values`,
@@ -312,3 +312,8 @@ class DeviceCopy(HostWait):
 
     source: Place | None = None
     """Where the tensor, or the loader that gave it, was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePile(DeviceUse):
+    """GG210: a tensor without a graph that each pass over the data puts into a list."""

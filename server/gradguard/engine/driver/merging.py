@@ -11,10 +11,10 @@ from itertools import combinations
 
 from gradguard.engine.domain.events import (
     BrokenGraph,
+    DeviceUse,
     Event,
     GraphKept,
     GraphReleased,
-    HostWait,
     SavedTensorMutated,
     SecondBackward,
 )
@@ -63,13 +63,13 @@ def merged(paths: list[Path]) -> list[Event]:
     released = {
         (e.place.node, e.loop.node) for path in paths for e in path.events if isinstance(e, GraphReleased)
     }
-    told = [e for events in seen.values() for e in events if isinstance(e, HostWait) and e.settled]
+    told = [e for events in seen.values() for e in events if isinstance(e, DeviceUse) and e.settled]
     on_every_pass = {(e.place.node, e.how) for e in told if not e.guarded}
     seldom = {(e.place.node, e.how) for e in told if e.guarded} - on_every_pass
     for key, events in seen.items():
         if isinstance(events[0], GraphReleased):
             continue
-        if isinstance(events[0], HostWait) and (events[0].place.node, events[0].how) in seldom:
+        if isinstance(events[0], DeviceUse) and (events[0].place.node, events[0].how) in seldom:
             # A path that leaves the loop in its first pass has not seen that a condition decides.
             continue
         if isinstance(events[0], GraphKept) and (events[0].place.node, events[0].loop.node) in released:
@@ -170,7 +170,7 @@ def event_key(event: Event) -> object:
         return (SecondBackward, event.place.node, event.second.node)
     if isinstance(event, (GraphKept, GraphReleased)):
         return (type(event), event.place.node, event.loop.node)
-    if isinstance(event, HostWait):
+    if isinstance(event, DeviceUse):
         return (
             type(event),
             event.place.node,

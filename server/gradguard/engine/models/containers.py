@@ -23,7 +23,7 @@ from gradguard.engine.domain.values import (
     tensors_in,
 )
 from gradguard.engine.models.builtins import in_order
-from gradguard.engine.observe import counting, lifetime
+from gradguard.engine.observe import counting, lifetime, piles
 from gradguard.engine.observe.lending import lend
 from gradguard.engine.python.iteration import iterate
 from gradguard.engine.python.subscripts import dict_set, last_of
@@ -66,6 +66,7 @@ def _remember(run: Run, frame: Frame, value: Value, node: ast.AST, *, inside: bo
 def _append(run: Run, frame: Frame, owner: ListV, call: Call, node: ast.AST) -> Value:
     value = call.get(0, "object")
     _remember(run, frame, value, node)
+    piles.note(run, frame, owner, value, node)
     owner.items.append(value)
     counting.grown(run, owner)
     if isinstance(owner.maxlen, int) and len(owner.items) > owner.maxlen:

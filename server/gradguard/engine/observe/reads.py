@@ -7,7 +7,7 @@ import re
 from collections.abc import Hashable
 from dataclasses import replace
 
-from gradguard.engine.domain.events import DeviceCopy, HostRead, HostWait
+from gradguard.engine.domain.events import DeviceCopy, DeviceUse, HostRead
 from gradguard.engine.domain.loops import Loop
 from gradguard.engine.domain.spelling import source_text
 from gradguard.engine.domain.tensors import Tensor
@@ -68,7 +68,7 @@ def guarded(run: Run, loop: Loop | None) -> bool:
     return any(guard.periodic or guard.data for guard in run.guards[loop.guards if loop else 0 :])
 
 
-def verdicts(run: Run) -> list[HostWait]:
+def verdicts(run: Run) -> list[DeviceUse]:
     """The reads at the end of a path, and what is copied to the device.
 
     What the first pass of a loop reads and no later one does unless a condition holds is not read on every pass: there
@@ -144,7 +144,7 @@ _SHOWS = frozenset({"__repr__", "__str__", "extra_repr"})
 
 
 def how_often(run: Run, loop: Loop | None) -> str:
-    """What a wait at this moment happens once for; `HostWait.per`."""
+    """What a wait at this moment happens once for; `DeviceUse.per`."""
     if _while_made(run, loop) or any(function.name in _SHOWS for function in run.functions):
         return "once"
     if any(one.over == "parameters" for one in run.loops):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
-from gradguard.engine.domain.events import GraphKept, HostRead, HostWait
+from gradguard.engine.domain.events import DeviceUse, GraphKept, HostRead
 from gradguard.engine.domain.loops import Loop
 from gradguard.engine.domain.modes import Modes
 from gradguard.engine.domain.tensors import Node, Place, Tensor, Tri, Write
@@ -73,7 +73,7 @@ class Kept:
 class Read(Reading):
     """A wait of the host, and how the number was used that was read."""
 
-    event: HostWait = field(kw_only=True)
+    event: DeviceUse = field(kw_only=True)
     loop: Loop | None = field(kw_only=True)
     node: Node | None = field(kw_only=True)
     """The node that recorded the tensor."""
@@ -84,7 +84,7 @@ class Read(Reading):
     """What is copied: equal where it is the same again."""
 
     @property
-    def verdict(self) -> HostWait:
+    def verdict(self) -> DeviceUse:
         """The event, at the end of the path."""
         if not isinstance(self.event, HostRead):
             return self.event
