@@ -11,7 +11,7 @@ import re
 import shutil
 from pathlib import Path
 
-from docs import cells, diagrams, playground, settings
+from docs import cells, diagrams, needs, playground, settings
 from gradguard.ide.pages import stem
 from gradguard.ops import listing, table
 from gradguard.rules import registry
@@ -49,6 +49,7 @@ VERDICTS = {
 WORDS = {
     "en": {
         "rules": "Rules",
+        "rules-intro": "Every mistake that gradguard reports, with its code and its name.",
         "rule": "rule",
         "what": "what is reported",
         "ops": "What each operation saves",
@@ -60,6 +61,7 @@ WORDS = {
     },
     "ko": {
         "rules": "규칙",
+        "rules-intro": "gradguard가 보고하는 모든 실수와 그 코드, 이름.",
         "rule": "규칙",
         "what": "보고하는 것",
         "ops": "연산이 저장하는 것",
@@ -80,6 +82,7 @@ def main() -> None:
         shutil.copytree(DOCS / language, source / language)
         rules(source / language / "rules", language)
         (source / language / "settings.md").write_text(settings.page(language), "utf-8")
+        (source / language / "needs.md").write_text(needs.page(language), "utf-8")
         (source / language / "ops.md").write_text(operations(language), "utf-8")
         images = source / language / "images"
         shutil.copytree(DOCS / "images", images, dirs_exist_ok=True)
@@ -101,8 +104,24 @@ def main() -> None:
         rows = [[line.name, *told(line, language), line.formula] for line in lines]
         data = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
         (assets / f"ops-{language}.js").write_text(f"globalThis.gradguardOps = {data};\n", "utf-8")
+    for path in source.glob("??/**/*.md"):
+        path.write_text(described(path.read_text("utf-8")), "utf-8")
     shutil.copy(DOCS / "mkdocs.yml", OUT / "mkdocs.yml")
     print(f"{OUT.relative_to(ROOT)}: {len(registry.rules())} rules, {len(lines)} operations")
+
+
+def described(page: str) -> str:
+    """A page with a description of its own, as search engines show it: its first sentence, where it has none."""
+    matched = re.match(r"(---\n.*?^---\n)?(.*)", page, re.DOTALL | re.MULTILINE)
+    assert matched is not None
+    head, body = matched[1] or "", matched[2]
+    if "description:" in head:
+        return page
+    plain = re.sub(r"^```.*?^```$|^[<#|!].*?$", "", body, flags=re.DOTALL | re.MULTILINE)
+    words = " ".join(re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", plain).replace("`", "").replace("*", "").split())
+    first = re.split(r"(?<=[.:])\s", words[:300])[0].rstrip(":")
+    meta = f"description: {json.dumps(first, ensure_ascii=False)}\n"
+    return f"---\n{meta}{head[4:]}{body}" if head else f"---\n{meta}---\n\n{body}"
 
 
 def rules(folder: Path, language: str) -> None:
@@ -111,7 +130,12 @@ def rules(folder: Path, language: str) -> None:
     words = WORDS[language]
     pages = ROOT / "server" / "gradguard" / "rules"
     translated = pages if language == "en" else pages / language
-    lines = [f"# {words['rules']}\n", f"| | {words['rule']} | {words['what']} |", "|---|---|---|"]
+    lines = [
+        f"# {words['rules']}\n",
+        f"{words['rules-intro']}\n",
+        f"| | {words['rule']} | {words['what']} |",
+        "|---|---|---|",
+    ]
     for rule in registry.rules():
         name = f"{stem(rule.name)}.md"
         text = judged((translated / name).read_text("utf-8"), VERDICTS[language])

@@ -33,7 +33,9 @@ async def editor(tmp_path: Path) -> AsyncIterator[Inside]:
 def told(editor: Inside) -> list[str]:
     """What was shown to the user since it was last asked for."""
     shown = [each["params"] for each in editor.sent if each.get("method") == "window/showMessage"]
-    editor.sent[:] = [each for each in editor.sent if each.get("method") != "window/showMessage"]
+    kept = [each for each in editor.sent if each.get("method") != "window/showMessage"]
+    editor.sent.clear()
+    editor.sent.extend(kept)
     assert all(each["type"] == 2 for each in shown)
     return [each["message"] for each in shown]
 

@@ -31,7 +31,9 @@ class Functions:
             counter = _CountOwners(self.state)
             with self.state.silenced(), torch.enable_grad(), level_for(counter):
                 hidden = torch.zeros(1, requires_grad=True) * 1
-                hidden.register_hook(lambda grad: grad.mul_(1))
+                hidden.register_hook(
+                    lambda grad: grad.mul_(1)
+                )  # gradguard: ignore[GG110] its owners are counted
                 torch.autograd.backward((hidden * 3).sum())
             self.unshared = max(counter.owners, 1)
         return self.unshared
