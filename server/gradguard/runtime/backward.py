@@ -46,6 +46,7 @@ class Backward:
         self._steps = steps
         self._original = torch.autograd.graph._engine_run_backward
         self._calls = 0
+        self._explained = 0
         # Watched runs under way in all threads; hooks of a device run in the engine's own threads.
         self._running = 0
         self._lock = threading.Lock()
@@ -63,9 +64,12 @@ class Backward:
     def run(self, t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
         state = self._state
         watch, thread = self._watch(), state.thread()
-        if state.closed or thread.silent or thread.depth:
+        # Code that the engine runs may run it again, as checkpoints do after they have computed their part anew.
+        inner = thread.depth > 0
+        if state.closed or thread.silent or (inner and not watch.on):
             return self._original(t_outputs, *args, **kwargs)
-        self._steps.recover()
+        if not inner:
+            self._steps.recover()
         watched = watch.on
         if not watched and not state.light:
             state.say(
@@ -95,7 +99,7 @@ class Backward:
         try:
             result = self._original(t_outputs, *args, **kwargs)
         except BaseException as error:
-            self._ended(call, t_outputs, error)
+            self._ended(call, t_outputs, error, inner)
             raise
         finally:
             self._count(thread, -1, watched)
@@ -106,7 +110,7 @@ class Backward:
                 grads = [leaf.grad for leaf in leaves] if call.accumulate else list(result)
                 self._see_created(call, grads)
                 self._observers.growth.see_create_graph(call, leaves)
-        self._ended(call, t_outputs, None)
+        self._ended(call, t_outputs, None, inner)
         return result
 
     def _count(self, thread: ThreadState, change: int, watched: bool) -> None:
@@ -129,14 +133,14 @@ class Backward:
         observers.host_syncs.see_backward(found, sys._getframe(2))
         observers.silent_writes.check(call, found.nodes)
 
-    def _ended(self, call: BackwardCall | None, roots: Any, error: BaseException | None) -> None:
+    def _ended(self, call: BackwardCall | None, roots: Any, error: BaseException | None, inner: bool) -> None:
         if call is None:
             return
         with self._state.looking():
             self._watch().settle()
-            self._conclude(call, roots, error)
+            self._conclude(call, roots, error, inner)
 
-    def _conclude(self, call: BackwardCall, roots: Any, error: BaseException | None) -> None:
+    def _conclude(self, call: BackwardCall, roots: Any, error: BaseException | None, inner: bool) -> None:
         observers = self._observers
         records = call.records
         observers.growth.see_retained(call)
@@ -144,8 +148,11 @@ class Backward:
         observers.silent_writes.after_backward(call, error)
         if error is not None:
             call.failed = True
-            with self._state.silenced():
-                self._errors.of_backward(call, roots, error)
+            # An error of a run within this one has been told of there.
+            if id(error) != self._explained:
+                with self._state.silenced():
+                    self._errors.of_backward(call, roots, error)
+            self._explained = id(error) if inner else 0
         for record in records:
             record.calls += 1
             if error is None:
@@ -155,7 +162,7 @@ class Backward:
             if record.site.use is not None:
                 record.site.use.executed += 1
         call.records = []
-        if error is None:
+        if error is None and not inner:
             observers.growth.after_backward(call)
 
     def _see_created(self, call: BackwardCall, results: list[Any]) -> None:

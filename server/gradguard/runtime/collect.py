@@ -32,6 +32,7 @@ NAMES = {
     "GG210": "device-tensors-pile-up",
     "GG301": "item-in-loop",
     "GG302": "implicit-sync-in-loop",
+    "GG303": "item-in-compiled-code",
     "GG304": "copy-to-device-in-loop",
 }
 

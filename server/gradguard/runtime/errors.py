@@ -31,6 +31,8 @@ from gradguard.runtime.variables import argument_names
 STALE = "modified by an inplace operation"
 FREED = "backward through the graph a second time"
 OWN_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# The node with which a checkpoint that is not reentrant keeps its inputs in releases of torch before 2.13.
+KEEPS_INPUTS = "_NoopSaveInputs"
 NO_GRAD = "does not require grad and does not have a grad_fn"
 
 # Text of an error that an operator raises at its own statement -> code and what it means.
@@ -51,6 +53,15 @@ AT_STATEMENT = (
     ("Inplace update to inference tensor", "GG107", "In-place write to a tensor made in inference mode."),
     ("Cannot set version_counter for inference tensor", "GG107", "A tensor made in inference mode is used with autograd."),
 )  # fmt: skip
+
+
+# How torch.compile says that it would have to know a value, which only the device does.
+READS_OF_COMPILED = (
+    "Data-dependent branching",
+    "Tensor.item()",
+    "Data dependent operator",
+    "Data-dependent assertion",
+)
 
 
 class TorchErrors:
@@ -98,6 +109,9 @@ class TorchErrors:
         if not isinstance(error, RuntimeError):
             return
         text = str(error)
+        if type(error).__name__ == "Unsupported" and any(part in text for part in READS_OF_COMPILED):
+            self._read_of_compiled(error, text)
+            return
         for part, code, meaning in AT_STATEMENT:
             if part in text:
                 stack = self._callers(reached) + self._user_frames(trace)
@@ -113,6 +127,22 @@ class TorchErrors:
                         notes=(f"torch: {text}",),
                     )
                 return
+
+    def _read_of_compiled(self, error: BaseException, text: str) -> None:
+        """torch.compile with `fullgraph=True` has met a read of the device; it knows the line, which did not run."""
+        stack = [
+            (each.filename, each.lineno)
+            for each in getattr(error, "real_stack", None) or ()
+            if each.lineno and self._frames.is_user_file(each.filename)
+        ]
+        if stack:
+            self._findings.add(
+                "GG303",
+                stack[-1],
+                "A value is read from the device in compiled code: with `fullgraph=True` that is an error.",
+                Severity.ERROR,
+                notes=(f"torch: {text.strip().partition(chr(10))[0]}",),
+            )
 
     def _callers(self, frame: FrameType | None) -> list[tuple[FrameType, int]]:
         """Frames of the user's code that wait for this one, outermost first, with the instruction each stands at."""
@@ -144,7 +174,7 @@ class TorchErrors:
             if record is not None and record.stale_at_birth and not record.released:
                 told = True
                 self._report_own_operand(call, record, text)
-        told = told or self._stale_out_of_sight(call, roots, text)
+        told = told or self._stale_out_of_sight(call, roots, text) or self._stale_input(call, text)
         if not told:
             self._findings.add(
                 "GG101",
@@ -171,6 +201,17 @@ class TorchErrors:
                     self._report_write(call, record, write, text)
         return told
 
+    def _stale_input(self, call: BackwardCall, text: str) -> bool:
+        """Writes to what a checkpoint was given: no node of the graph keeps it, but one that the checkpoint holds."""
+        told = False
+        older = [record for record in self._graph.live.values() if record.op == KEEPS_INPUTS]
+        for record in [*older, *self._graph.inputs.values()]:
+            for entry in record.saved:
+                for write in distinct([w for w in entry.writes if w.kind != "replaced"]):
+                    told = True
+                    self._report_write(call, record, write, text)
+        return told
+
     def _report_own_operand(self, call: BackwardCall, record: NodeRecord, text: str) -> None:
         self._findings.add(
             "GG101",
@@ -190,8 +231,9 @@ class TorchErrors:
         return found
 
     def _report_write(self, call: BackwardCall, record: NodeRecord, write: StorageWrite, text: str) -> None:
+        op = "checkpoint" if record.op == KEEPS_INPUTS else record.op
         related: list[tuple[Where, str]] = [
-            (record.site.inner, f"`{record.op}` saved the tensor here"),
+            (record.site.inner, f"`{op}` saved the tensor here"),
             (call.site.inner, "this backward still needs it"),
         ]
         notes = (f"torch: {text}",)
@@ -246,7 +288,7 @@ class TorchErrors:
         add(
             "GG101",
             write.site.inner,
-            f"In-place write {'to ' if target else ''}{named}{alias} changes a tensor that `{record.op}` saved and "
+            f"In-place write {'to ' if target else ''}{named}{alias} changes a tensor that `{op}` saved and "
             "that backward still needs.",
             Severity.ERROR,
             related,

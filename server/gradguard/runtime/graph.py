@@ -21,6 +21,7 @@ KEY = "gradguard"
 _storage_address: Callable[[Any], int] = torch._C._storage_address
 # Attributes that hold a result of the op itself.
 AccumulateGrad = torch._C._functions.AccumulateGrad
+INPUT = "input"
 RESULTS = {"_saved_result", "_saved_output", "_saved_out"}
 
 
@@ -190,6 +191,8 @@ class LiveGraph:
         self.alive_per_pulse: Counter[int] = Counter()
         self.suspects: dict[int, SavedTensor] = {}
         self.roots: dict[Place, RootUse] = {}
+        # What checkpoints keep of their inputs, which only the error of a backward asks for.
+        self.inputs: dict[int, NodeRecord] = {}
         self._names: dict[type, tuple[str, ...]] = {}
 
     def tick(self) -> int:
@@ -265,6 +268,23 @@ class LiveGraph:
             entry.record = record
             self.by_storage[entry.storage].append(entry)
         record.saved += hidden.entries
+
+    def see_inputs(self, holder: Any, site: Site, tensors: list[Any]) -> None:
+        """A checkpoint keeps its inputs in an object of its own, and no node of the graph does."""
+        record = NodeRecord(site, "checkpoint", self.tick(), self.pulse, None, hooked=True)
+        record.saved = tuple(
+            SavedTensor(record, INPUT, index, tensor)
+            for index, tensor in enumerate(tensors)
+            if tensor.layout is torch.strided
+        )
+        record.out = weakref.ref(holder, lambda _: self._drop_inputs(record))
+        self.inputs[id(record)] = record
+        for entry in record.saved:
+            self.by_storage[entry.storage].append(entry)
+
+    def _drop_inputs(self, record: NodeRecord) -> None:
+        if self.inputs.pop(id(record), None) is not None:
+            self._unindex(record)
 
     def move(self, entry: SavedTensor, storage: int) -> None:
         """The tensor that was saved may have other memory now."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.utils.checkpoint
 from torch.utils.hooks import RemovableHandle
 
 from gradguard.runtime.backward import Backward
@@ -56,6 +57,7 @@ class Patches:
         self._backward: Any = None
         self._keys: Any = None
         self._handle: Any = None
+        self._inputs: Any = None
 
     def install(self) -> None:
         self._wrap("numpy", self._numpy)
@@ -68,8 +70,12 @@ class Patches:
         self._wrap_backward()
         self._wrap_makers()
         self._wrap_keys()
+        self._wrap_checkpoints()
 
     def remove(self) -> None:
+        if self._inputs is not None:
+            torch.utils.checkpoint._CheckpointFrame.save_inputs = self._inputs
+            self._inputs = None
         if self._keys is not None:
             torch._ops._compute_keyset = self._keys
             self._keys = None
@@ -207,6 +213,25 @@ class Patches:
             return original(args, kwargs, non_fallthrough_keys.remove(KEY))
 
         torch._ops._compute_keyset = compute
+
+    def _wrap_checkpoints(self) -> None:
+        """A checkpoint that is not reentrant keeps its inputs where no node shows them."""
+        state = self._state
+        kind = getattr(torch.utils.checkpoint, "_CheckpointFrame", None)
+        original = getattr(kind, "save_inputs", None)
+        if kind is None or original is None:
+            return
+        self._inputs = original
+
+        @functools.wraps(original)
+        def save_inputs(self: Any, *args: Any) -> Any:
+            if state.sees() and not torch.compiler.is_compiling():
+                with state.looking():
+                    tensors = [each for each in args if isinstance(each, torch.Tensor)]
+                    state.graph.see_inputs(self, state.frames.site(sys._getframe(1)), tensors)
+            return original(self, *args)
+
+        kind.save_inputs = save_inputs
 
     def _numpy(self, tensor: Any) -> None:
         self._watch().settle()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
 from typing import Any
@@ -14,6 +15,7 @@ from gradguard.runtime.plans import Plan
 from gradguard.runtime.variables import first_argument
 
 FunctionCtx = torch.autograd.function.FunctionCtx
+CHECKPOINT = os.path.join("torch", "utils", "checkpoint.py")
 
 
 class Writers:
@@ -52,6 +54,9 @@ class Writers:
         while frame is not None and frame is not frames.base:
             if self._is_closure(frame):
                 # What the program computes in it is not the optimizer's doing.
+                break
+            if frame.f_code.co_filename.endswith(CHECKPOINT):
+                # It runs the program's code as if nobody stood there.
                 break
             if frame.f_code.co_argcount and frame.f_code.co_varnames[0] in ("self", "ctx"):
                 first = first_argument(frame)
