@@ -85,13 +85,15 @@ class Growth:
         graph: LiveGraph,
         tracer: Tracer,
         pulsed: Callable[[], None],
+        sampled: bool,
     ) -> None:
-        """`pulsed` is called at every new pulse."""
+        """`pulsed` is called at every new pulse. `sampled`: not all passes are watched."""
         self._findings = findings
         self._frames = frames
         self._graph = graph
         self._tracer = tracer
         self._pulsed = pulsed
+        self._sampled = sampled
         self.started = time.perf_counter()
         self.spent = 0.0
         self.timelines: dict[tuple[int, int], Timeline] = {}
@@ -282,7 +284,8 @@ class Growth:
 
     def finish(self, complete: bool) -> None:
         self._watched.clear()
-        covered = self._report_unused() if complete else set()
+        # Of a graph that was recorded in a watched pass, a backward may have come in one that was not.
+        covered = self._report_unused() if complete and not self._sampled else set()
         for candidate in self.candidates.values():
             if any(record.calls for record in candidate.records):
                 continue
@@ -291,7 +294,8 @@ class Growth:
                 # The whole call is reported already: nothing inside it needs a graph.
                 continue
             self._report(candidate)
-        self._report_retained()
+        if not self._sampled:
+            self._report_retained()
 
     def _report(self, candidate: Candidate) -> None:
         kept = "activations and nodes" if candidate.fast else "graph nodes"

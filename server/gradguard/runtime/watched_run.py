@@ -32,9 +32,12 @@ from gradguard.runtime.sync_debug import SyncDebug
 from gradguard.runtime.watch import Observers, Watch
 from gradguard.runtime.writers import Writers
 
-# In light mode everything is watched for the first pulses, then one pulse in so many.
+# In light mode everything is watched for the first passes, then one pass in so many.
 LIGHT_START = 3
 LIGHT_EVERY = 40
+# Pulses after which a pass has ended although no backward came: after some did, and in a program that has had none.
+LIGHT_PULSES = 400
+LIGHT_ALONE = 8
 
 
 class WatchedRun:
@@ -45,7 +48,7 @@ class WatchedRun:
         self.observers = observers = Observers(
             host_syncs=HostSyncs(state.findings, state.frames),
             gradients=Gradients(state),
-            growth=Growth(state.findings, state.frames, state.graph, state.tracer, self._pulsed),
+            growth=Growth(state.findings, state.frames, state.graph, state.tracer, self._pulsed, light),
             functions=Functions(state),
             contexts=Contexts(state),
             silent_writes=SilentWrites(state),
@@ -69,6 +72,8 @@ class WatchedRun:
         self._excepthook: Any = None
         self._began = 0.0
         self._elapsed: float | None = None
+        # Of light mode: passes so far, and the backwards and pulses that had ended when the last of them began.
+        self._pass = self._era = self._pulse = 0
 
     @property
     def closed(self) -> bool:
@@ -176,7 +181,10 @@ class WatchedRun:
         if self.observers.silent_writes.sampled:
             say("Large tensors were compared in a sample; a write that misses the sample was not seen.")
         if self.state.light:
-            say("Light mode: most passes were not watched, so sites and counts come from a sample of passes.")
+            say(
+                "Light mode: most passes were not watched, so sites and counts come from a sample of passes. Graphs that "
+                "nothing uses and needless `retain_graph=True` were not looked for."
+            )
         if self.troubles:
             say(f"The monitor itself failed on {len(self.troubles)} operations and skipped them.")
 
@@ -204,17 +212,24 @@ class WatchedRun:
         return watch
 
     def _pulsed(self) -> None:
-        """Light mode watches the first pulses and then a sample of them."""
+        """Light mode watches the first passes and then a sample of them."""
         if self.on_pulse is not None:
             self.on_pulse()
         state = self.state
         if not state.light:
             return
         thread = state.thread()
-        if thread.steps or thread.depth:
+        if thread.depth or any(step.stopped for step in thread.steps):
+            # In a step that computes its own passes, with a closure, they are passes like others.
             return
-        pulse = state.graph.pulse
-        if pulse < LIGHT_START or pulse % LIGHT_EVERY == 0:
+        graph = state.graph
+        # A pass ends with its backward. Pulses come within it, too, with each layer that is like the first.
+        most = LIGHT_PULSES if graph.era else LIGHT_ALONE
+        if graph.era == self._era and graph.pulse - self._pulse < most:
+            return
+        self._era, self._pulse = graph.era, graph.pulse
+        self._pass += 1
+        if self._pass < LIGHT_START or self._pass % LIGHT_EVERY == 0:
             self._watch().start()
         else:
             self._watch().stop()
