@@ -57,6 +57,7 @@ fuzz: $(DEV)  ## random programs, run by torch, read, fixed and monitored (FUZZ,
 	$(PY) -m tests.fixes --in-place $(FIXES)
 	$(PY) -m tests.runtime $(MONITOR)
 	GRADGUARD_FUZZ=2000 $(PY) -m pytest -q tests/fuzz/test_verifying.py
+	GRADGUARD_FUZZ=300 $(PY) -m pytest -q tests/fixes/test_varied.py
 	GRADGUARD_FUZZ=1000 $(PY) -m pytest -q tests/source -k prefix
 	GRADGUARD_FUZZ=20 $(PY) -m pytest -q -s tests/lsp/test_edits.py tests/lsp/test_protocol.py tests/engine/test_reuse.py \
 		tests/source/test_mending.py tests/ide/test_stale.py
