@@ -71,12 +71,14 @@ def verdict(case: Case) -> tuple[int | None, str]:
         values, gradients, _ = _ran(case, case.twin)
     except Raised as error:
         return None, f"twin: {error}"
-    if not case.reads:
-        return NOTHING, "returns nothing"
     try:
         got, own, written = _ran(case, case.text)
     except Raised as error:
         return DIFFERS, str(error)
+    if not case.reads:
+        # One that returns nothing is there for what it writes; a generator returns what it yields.
+        overwritten = DIFFERS if "list(" in case.call else SAME
+        return (overwritten, "x is overwritten") if written else (NOTHING, "returns nothing")
     for kind, right, seen in (("value", values, got), ("gradient", gradients, own)):
         for number, (one, two) in enumerate(zip(right, seen)):
             if not _equal(one, two):

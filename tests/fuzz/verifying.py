@@ -119,7 +119,7 @@ RECORDED = [
     ("{v}[0] = {c}", "torch.cat([torch.full_like({v}[:1], {c}), {v}[1:]])"),
     ("{v}[...] = {v} * {c}", "{v} * {c}"),
     ("{v}.copy_({v} * {c})", "{v} * {c}"),
-    ("{v}.zero_()", "{v} * 0"),
+    ("{v}.zero_()", "{v}.masked_fill(torch.ones_like({v}, dtype=torch.bool), 0)"),
 ]
 FLOATING = [
     ("{v}.exp_()", "{v}.exp()"),
