@@ -1,13 +1,12 @@
-// How long the playground takes in a browser: node benchmarks/browser.mjs SITE PROGRAM [--keys N]
+// How long the playground takes in a browser: node benchmarks/browser.mjs SITE PROGRAM ...
 // Prints JSON: seconds from opening the page to its text, and to the first squiggle, with an empty and a full cache;
 // milliseconds from a key to what is found in the text it makes; bytes that come over the network.
 import fs from 'node:fs';
 import path from 'node:path';
 import { open } from '../tests/docs/browser.mjs';
 
-const [site, program] = process.argv.slice(2);
-const at = process.argv.indexOf('--keys');
-const keys = at < 0 ? 100 : Number(process.argv[at + 1]);
+const [site, ...programs] = process.argv.slice(2);
+const KEYS = 100;
 const PATIENCE = { timeout: 300_000 };
 const { base, browser, close } = await open(path.resolve(site));
 const context = await browser.newContext();
@@ -24,10 +23,13 @@ for (const cache of ['cold', 'warm']) {
         await page.waitForFunction(() => document.documentElement.dataset.kept === 'yes', undefined, PATIENCE);
         await page.close();
     } else {
-        figures.times = await typing(page, fs.readFileSync(program, 'utf8'));
+        figures.typed = [];
+        for (const program of programs) {
+            const text = fs.readFileSync(program, 'utf8');
+            figures.typed.push({ program: path.basename(program), lines: text.split('\n').length - 1, times: await typing(page, text) });
+        }
     }
 }
-figures.lines = fs.readFileSync(program, 'utf8').split('\n').length;
 figures.machine = `Chromium ${browser.version()}`;
 await context.close();
 const log = console.log;
@@ -46,11 +48,13 @@ async function typing(page, text) {
         globalThis.times = [];
         globalThis.pressed = 0;
         document.querySelector('.cm-content').addEventListener('beforeinput', () => (globalThis.pressed = performance.now()), true);
-        new MutationObserver(() => globalThis.times.push(performance.now() - globalThis.pressed)).observe(root, { attributeFilter: ['data-version'] });
+        globalThis.watching?.disconnect();
+        globalThis.watching = new MutationObserver(() => globalThis.times.push(performance.now() - globalThis.pressed));
+        globalThis.watching.observe(root, { attributeFilter: ['data-version'] });
     });
     // A statement is written at several places, key by key: most texts on the way are no valid program.
     const STATEMENT = 'extra = (1 + 2) * 3 - 456';
-    for (let n = 0; n < keys; n += 1) {
+    for (let n = 0; n < KEYS; n += 1) {
         const letter = STATEMENT[n % STATEMENT.length];
         if (n % STATEMENT.length === 0) {
             await page.keyboard.press('Control+Home');

@@ -48,10 +48,12 @@ def _browser(figures: dict[str, Any], folder: Path) -> str:
         ("page to the first squiggle, nothing kept", f"{figures['cold']:.1f} s"),
         ("page to its text, the second time", f"{figures['warm_paint']:.1f} s"),
         ("page to the first squiggle, the second time", f"{figures['warm']:.1f} s"),
-        (f"{figures['lines']} lines: key to squiggles, median", f"{figures['median']:.0f} ms"),
-        (
-            f"{figures['lines']} lines: key to squiggles, p95",
-            f"{figures['p95']:.0f} ms{'' if figures['p95'] < KEY_IN_BROWSER else ' (missed)'}",
+        *(
+            (
+                f"{each['program']}, {each['lines']} lines: key to squiggles, median and p95",
+                f"{each['median']:.0f} and {each['p95']:.0f} ms{'' if each['p95'] < KEY_IN_BROWSER else ' (missed)'}",
+            )
+            for each in figures["typed"]
         ),
         *((f"loaded: {name}", f"{size['zipped'] / 1e6:.2f} MB compressed") for name, size in sizes),
     ]

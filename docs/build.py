@@ -11,7 +11,7 @@ import re
 import shutil
 from pathlib import Path
 
-from docs import cells, diagrams, needs, playground, settings
+from docs import cells, diagrams, needs, playground, settings, trials
 from gradguard.ide.pages import stem
 from gradguard.ops import listing, table
 from gradguard.rules import registry
@@ -100,8 +100,10 @@ def main() -> None:
         shutil.copy(DOCS / "assets" / name, assets)
     playground.write(source)
     lines = listing.render_ops(table.load())
+    tried = {line.name: trials.program(line) for line in lines}
+    packed = {name: playground.packed(text) if text else "" for name, text in tried.items()}
     for language in WORDS:
-        rows = [[line.name, *told(line, language), line.formula] for line in lines]
+        rows = [[line.name, *told(line, language), line.formula, packed[line.name]] for line in lines]
         data = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
         (assets / f"ops-{language}.js").write_text(f"globalThis.gradguardOps = {data};\n", "utf-8")
     for path in source.glob("??/**/*.md"):
@@ -179,7 +181,7 @@ def operations(language: str) -> str:
         f"---\nhide: [toc]\n---\n\n# {words['ops']}\n\n{intro}\n\n"
         f'<input id="ops-search" type="search" placeholder="{words["search"]}" class="md-input md-input--stretch">\n'
         '<p id="ops-count"></p>\n\n'
-        f'<table><thead><tr>{head}</tr></thead><tbody id="ops" data-source="{depth}assets/ops-{language}.js"></tbody></table>\n'
+        f'<table><thead><tr>{head}</tr></thead><tbody id="ops" data-source="{depth}assets/ops-{language}.js" data-try="{playground.WORDS[language]["try"]}"></tbody></table>\n'
     )
 
 

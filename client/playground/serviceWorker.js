@@ -49,7 +49,7 @@ self.addEventListener('fetch', event => {
             }
             try {
                 const reply = await fetch(request);
-                if (reply.ok && url.includes('/assets/playground/')) {
+                if (reply.status === 200) {
                     await cache.put(url, reply.clone());
                 }
                 return reply;

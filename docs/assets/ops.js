@@ -24,7 +24,12 @@ document$.subscribe(async () => {
         count.textContent = found.length > MOST ? `${found.length} / ${rows.length} (1-${MOST})` : `${found.length} / ${rows.length}`;
         place.innerHTML = found
             .slice(0, MOST)
-            .map(row => `<tr><td><code>${escape(row[0])}</code></td>${row.slice(1).map(cell => `<td>${escape(cell)}</td>`).join('')}</tr>`)
+            .map(([name, ...cells]) => {
+                // The last of a row is a program that shows what the operation saves, as the address of the playground holds it.
+                const program = cells.pop();
+                const link = program === '' ? '' : ` <a class="gg-try" href="playground.html#code=${program}">${place.dataset.try}</a>`;
+                return `<tr><td><code>${escape(name)}</code>${link}</td>${cells.map(cell => `<td>${escape(cell)}</td>`).join('')}</tr>`;
+            })
             .join('');
         const url = new URL(location.href);
         url.hash = input.value ? `q=${encodeURIComponent(input.value)}` : '';

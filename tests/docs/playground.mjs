@@ -1,5 +1,5 @@
 // Uses the playground of the built web pages as a person does: node tests/docs/playground.mjs [FOLDER]
-// With GRADGUARD_SHOTS=docs/images its pictures are written there.
+// With GRADGUARD_SHOTS=docs/images its picture is written there.
 // Prints one line a check and 'N passed, N failed' at the end; exit code 0 only when nothing failed.
 import assert from 'node:assert/strict';
 import path from 'node:path';
@@ -59,14 +59,11 @@ await check('a program is typed, read, explained, repaired, linked to and kept f
     assert.match(await page.locator('#gg-status').innerText(), /1 found/);
     assert.ok((await findings(page).first().locator('ul li').count()) > 0, 'related places');
 
+    await page.evaluate(() => scrollTo(0, document.getElementById('gg-root').offsetTop));
     await page.locator('.cm-lintRange-error').first().hover();
     assert.match(await page.locator('.gg-hover').innerText(), /saved for backward/);
     if (process.env.GRADGUARD_SHOTS !== undefined) {
-        for (const colorScheme of ['light', 'dark']) {
-            await page.emulateMedia({ colorScheme });
-            await page.screenshot({ path: path.join(process.env.GRADGUARD_SHOTS, `playground-${colorScheme}.png`) });
-        }
-        await page.emulateMedia({ colorScheme: 'light' });
+        await page.screenshot({ path: path.join(process.env.GRADGUARD_SHOTS, 'playground.png') });
     }
     await page.mouse.move(5, 5);
     // The row of the operation, by keyboard alone.
@@ -86,9 +83,12 @@ await check('a program is typed, read, explained, repaired, linked to and kept f
     assert.match(issue, /^gradguard \d+\.\d+\.\d+, torch auto\n/);
     assert.ok(issue.includes(BAD) && issue.includes('GG101'));
     await page.locator('#gg-link').click();
-    await page.waitForFunction(async () => (await navigator.clipboard.readText()).startsWith('http'), undefined, PATIENCE);
-    const link = await page.evaluate(() => navigator.clipboard.readText());
-    assert.ok(link.includes('#code=') && link.length < 400);
+    let link = issue;
+    for (let n = 0; n < 100 && link === issue; n += 1) {
+        await page.waitForTimeout(100);
+        link = await page.evaluate(() => navigator.clipboard.readText());
+    }
+    assert.ok(link.startsWith(base) && link.includes('#code=') && link.length < 400, link);
 
     // A fix by keyboard.
     await page.locator('.cm-content').focus();
@@ -119,7 +119,8 @@ await check('a program is typed, read, explained, repaired, linked to and kept f
     await page.goto(link);
     await squiggle(page);
     assert.match(await page.locator('.cm-content').innerText(), /y\.mul_\(2\)/);
-});
+    // What the theme's search loads in a worker of its own is not known to the page, and kept from the second visit on.
+}, /lunr/);
 
 await check(
     'in Korean, in the dark, on a phone, and where libcst cannot be had',

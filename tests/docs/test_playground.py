@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from docs import playground
+from docs import playground, trials
 from gradguard.check.api import check
 from gradguard.check.settings import DEFAULTS
 from gradguard.findings import Severity
+from gradguard.ops import listing, table
 from gradguard.source.text import Source
 from tests.docs.pages import RULES
 from tests.marks import disagreement, expected, findings
@@ -46,6 +47,21 @@ def test_torch_agrees(path: Path) -> None:
 def test_each_example_has_a_title_in_each_language() -> None:
     for titles in playground.TITLES.values():
         assert sorted(titles) == [path.stem for path in EXAMPLES]
+
+
+def test_the_program_of_each_operation_raises_in_torch_as_well() -> None:
+    lines = listing.render_ops(table.load())
+    programs = {line.name: text for line in lines if (text := trials.program(line))}
+    assert {
+        "torch.sigmoid",
+        "torch.sin",
+        "torch.mul",
+        "Tensor.exp",
+        "torch.nn.functional.gelu",
+    } <= programs.keys()
+    assert "torch.add" not in programs
+    wrong = {name for name, text in programs.items() if judge(text, timeout=180).outcome != "raises"}
+    assert wrong == set()
 
 
 @pytest.mark.parametrize("folder", [RULES, RULES / "ko"], ids=["en", "ko"])
