@@ -49,7 +49,13 @@ async function typing(page, text) {
         globalThis.pressed = 0;
         document.querySelector('.cm-content').addEventListener('beforeinput', () => (globalThis.pressed = performance.now()), true);
         globalThis.watching?.disconnect();
-        globalThis.watching = new MutationObserver(() => globalThis.times.push(performance.now() - globalThis.pressed));
+        // What answers no letter, as the line break before a statement, is not counted.
+        globalThis.watching = new MutationObserver(() => {
+            if (globalThis.pressed > 0) {
+                globalThis.times.push(performance.now() - globalThis.pressed);
+            }
+            globalThis.pressed = 0;
+        });
         globalThis.watching.observe(root, { attributeFilter: ['data-version'] });
     });
     // A statement is written at several places, key by key: most texts on the way are no valid program.
