@@ -155,7 +155,7 @@ def test_the_tutorial_shows_what_is_printed(project: Path) -> None:
 
 @pytest.mark.parametrize("path", pages(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_links(path: Path) -> None:
-    generated = ("rules/", "needs.md", "ops.md", "settings.md", "images/")
+    generated = ("rules/", "needs.md", "playground.md", "ops.md", "settings.md", "images/")
     for target in LINK.findall(path.read_text("utf-8")):
         if "://" in target:
             continue
