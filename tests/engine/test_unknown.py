@@ -506,3 +506,19 @@ def test_what_an_op_with_out_would_have_made_is_no_loss_without_a_graph() -> Non
     buffer.sum().backward()
     """
     assert codes(text) == []
+
+
+def test_a_list_of_an_unknown_object_that_is_kept_in_place_has_no_views() -> None:
+    text = """
+    import torch
+
+    def told(editor):
+        shown = [each["params"] for each in editor.sent if each.get("method") == "show"]
+        editor.sent[:] = [each for each in editor.sent if each.get("method") != "show"]
+        return [each["message"] for each in shown]
+
+    def check(editor):
+        assert told(editor) == []
+        assert told(editor) == []
+    """
+    assert codes(text) == []

@@ -117,9 +117,13 @@ def _refuse_stale_view(run: Run, tensor: Tensor, place: Place, sure: bool) -> No
         return
     certain = sure and tensor.root.requires_grad is True and tensor.alias_sure and tensor.view_sure
     certain = certain and write.certain
+    # Of what is only taken for a tensor (`editor.sent[:] = kept`) it is possible, not likely.
+    likely = False if tensor.sure and tensor.root.sure else None
     fact = WriteFact(write.op, write.place, write.via, write.kind, True, write.statement)
     run.emit(
-        RefusedWrite(write.place, certain, "stale-view", fact, tensor.created, tensor.view_op or "no_grad")
+        RefusedWrite(
+            write.place, certain or likely, "stale-view", fact, tensor.created, tensor.view_op or "no_grad"
+        )
     )
 
 
