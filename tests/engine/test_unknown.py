@@ -150,7 +150,7 @@ def test_a_count_that_may_be_a_number_is_not_waited_for() -> None:
             return x.cuda().repeat_interleave(COUNT, dim=1)
     """
     assert codes(text.replace("COUNT", "count"), possible=True) == []
-    assert codes(text.replace("COUNT", "torch.tensor([1, 2], device='cuda')")) == ["GG302"]
+    assert codes(text.replace("COUNT", "torch.tensor([1, 2], device='cuda')")) == ["GG302", "GG304"]
 
 
 def test_a_dtype_is_no_tensor() -> None:
