@@ -146,7 +146,7 @@ class TreeChecker(Checker):
         self._files = files
         self._one: ReadingWorkspace | None = None
 
-    def _workspace(self, settings: Settings) -> ReadingWorkspace:
+    def workspace(self, settings: Settings) -> ReadingWorkspace:
         """All files of a package have one."""
         if self._one is None:
             roots, _ = source_roots(settings, TOP, lambda folder: folder.startswith(TOP))
