@@ -21,7 +21,7 @@ export function activate(context: vscode.ExtensionContext): void {
     const pages = new Pages();
     const interpreters = new Interpreters(log);
     const home = context.extensionPath;
-    const running = new Server(home, keysOfServer(manifest), log, status, popups(vscode.window, log), interpreters);
+    const running = new Server(home, keysOfServer(manifest), { log, status, popups: popups(vscode.window, log) }, interpreters);
     server = running;
     log.info(`gradguard ${version} in ${vscode.env.appName} ${vscode.version}`);
     context.subscriptions.push(

@@ -16,7 +16,7 @@ export function activate(context: vscode.ExtensionContext): void {
     const status = new Status();
     const pages = new Pages();
     const files = vscode.Uri.joinPath(context.extensionUri, 'client', 'dist', 'web');
-    const running = new Server(files, keysOfServer(manifest), log, status, popups(vscode.window, log));
+    const running = new Server(files, keysOfServer(manifest), { log, status, popups: popups(vscode.window, log) });
     server = running;
     log.info(`gradguard ${version} in ${vscode.env.appName} ${vscode.version}, in the browser`);
     // Hides what needs a machine: the monitor runs programs.
