@@ -56,7 +56,7 @@ def test_a_single_file_is_checked_with_those_that_import_it(gradguard: Runner) -
     done = gradguard("check", "lib.py")
     assert (done.code, done.err.partition("\n")[0]) == (1, "")
     assert done.out.startswith("lib.py:6:5: error GG101 ")
-    assert done.out.endswith("in 1 file using torch of 1 read with 1 file importing them\n")
+    assert "in 1 file using torch of 1 read with 1 file importing them\n" in done.out
     assert gradguard("check", "lib.py", "--no-callers").code == 0
 
 

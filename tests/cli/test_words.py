@@ -308,7 +308,12 @@ _OURS = {
     "'\\n'.join(_table(lines, width, colour) or _records(lines, width, colour))",
     "'listening on {}:{}'.format(*server.getsockname()[:2])",
     "self.troubles[-1]",  # for who looks for faults of the monitor
-    "stop.code",  # the program's own word
+    "error.code",  # the program's own word
+    "f'gradguard: {WORDS}'",
+    "'gradguard: no cell was watched yet; begin one with %%gradguard'",
+    "monitor",  # its report, printable in its own right
+    "text_report(self._last)",
+    "f'gradguard: cannot write {words[0]}: {error.strerror}'",  # what the user has just typed
 }
 """What is printed without going through it: none of it is anybody else's."""
 

@@ -24,6 +24,7 @@ def project(tmp_path: Path) -> Path:
     tutorial = (ROOT / "docs" / "en" / "tutorial.md").read_text("utf-8")
     script = PYTHON.findall(tutorial)[0]
     (tmp_path / "train.py").write_text(script)
+    (tmp_path / "lib.py").write_text(script)
     for folder in ("src", "notebooks"):
         (tmp_path / folder).mkdir()
     (tmp_path / "src" / "train.py").write_text(script)

@@ -102,7 +102,10 @@ async def test_a_fix_with_a_fault_costs_no_other(
     uri = (tmp_path / "train.py").as_uri()
     editor.open(uri, TEXT)
     assert lines(await editor.diagnostics(uri)) == [4, 10]
-    fixes = [each for each in await offered(editor, uri, "quickfix") if "Ignore" not in each["title"]]
+    actions = [each for each in await offered(editor, uri, "quickfix") if "Ignore" not in each["title"]]
+    # Where no fix can be made, the menu leads to the explanation.
+    assert [each["title"].partition(" ")[0] for each in actions if "edit" not in each] == ["Explain"]
+    fixes = [each for each in actions if "edit" in each]
     assert fixes
     assert all(
         change["range"]["start"]["line"] > 5 for fix in fixes for change in fix["edit"]["changes"][uri]

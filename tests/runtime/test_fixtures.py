@@ -46,8 +46,8 @@ GROUPS = groups()
 
 def test_no_folder_is_left_out() -> None:
     inside = {path.name for path in FIXTURES.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    # `cases` and `offers` have tests of their own, and `demo` is one long script for editors.
-    assert {"cases", "demo", "fixes", "fuzz", "graph", "inplace", "offers"} == inside
+    # `cases`, `offers` and `playground` have tests of their own, and `demo` is one long script for editors.
+    assert {"cases", "demo", "fixes", "fuzz", "graph", "inplace", "offers", "playground"} == inside
     assert sum(map(len, GROUPS.values())) > 600
 
 
