@@ -109,7 +109,7 @@ def test_caught_in_a_test_with_the_fixture():
     for number, (body, _) in enumerate(PROGRAMS.values()):
         files[f"test_{number}.py"] = inside(body, opening, start) + "    assert torch\n"
     _, output = shared_pool().call("tests.runtime.running:run_pytest", timeout=240, files=files)
-    told = re.findall(r"^test_(\d+)\.py:(\d+):\d+: error: (GG\d+)", output, re.MULTILINE)
+    told = re.findall(r"^test_(\d+)\.py:(\d+):\d+: error (GG\d+) ", output, re.MULTILINE)
     expected = [
         (str(n), str(line), code) for n, (_, all) in enumerate(PROGRAMS.values()) for line, code in all
     ]
