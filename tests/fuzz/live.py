@@ -22,6 +22,7 @@ AUTOGRAD_ERRORS: tuple[tuple[str, str], ...] = (
     ("used in an in-place operation", "GG102"),
     ("is a view and is being modified inplace", "GG103"),
     ("is a view and its base or another view of its base has been modified", "GG103"),
+    ("Can't detach views in-place", "GG103"),
     ("A view was created in no_grad mode", "GG103"),
     ("A view was created in inference mode", "GG103"),
     ("more than one element of the written-to tensor", "GG104"),

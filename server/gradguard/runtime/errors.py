@@ -43,6 +43,7 @@ AT_STATEMENT = (
     ("This view is the output of a function that returns multiple views", "GG103",
      "In-place write to one of several views that one op returned."),
     ("A view was created in no_grad mode", "GG103", "In-place write to a view that was made under no_grad."),
+    ("Can't detach views in-place", "GG103", "In-place detach of a view."),
     ("A view was created in inference mode", "GG107", "In-place write to a view that was made in inference mode."),
     ("more than one element of the written-to tensor refers to a single memory location", "GG104",
      "In-place write to a tensor whose elements share memory, as after expand."),
