@@ -47,8 +47,12 @@ def compare_texts(programs: list[Program], lines: bool) -> tuple[dict[str, int],
 
     `lines` also asks which lines end an error (slower).
     """
+    import torch
+
     outcomes: dict[str, int] = {}
     differences = []
+    # The first call imports for longer than a program may run; so does the first optimizer.
+    torch.func.grad(torch.sum)(torch.ones(1))
     for name, text, wanted in programs:
         outcome, found = _compared(text, wanted, lines)
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
@@ -72,7 +76,8 @@ def _compared(text: str, wanted: set[tuple[int, str]], lines: bool) -> tuple[str
             differences.append((f"other {name}", f"{plain[name]!r:.500}\n{watched[name]!r:.500}"))
     faults = [(line, code) for line, code in findings if code in FAULTS]
     if verdict.outcome == "ok":
-        wrong = [f for f in faults if f[1] not in ("GG108", "GG110", "GG112")]
+        # What a mark says the program itself asserts where cloned saves do not show it, as of attributes of a `ctx`.
+        wrong = [f for f in faults if f[1] not in ("GG108", "GG110", "GG112") and f not in wanted]
         if any(code == "GG105" for _, code in wrong) and saved_changes(text):
             # Backward did read changed values; this time the gradient came out the same.
             wrong = [f for f in wrong if f[1] != "GG105"]
