@@ -64,6 +64,16 @@ PROGRAMS: dict[str, tuple[str, str, set[tuple[int, str]]]] = {
         "ok",
         set(),
     ),
+    "written since the context of a function keeps it": (
+        "class E(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x, s):\n        ctx.x = x\n        return x * s\n    @staticmethod\n    def backward(ctx, g):\n        return None, g * ctx.x.view(-1)\nw, h = torch.rand(3, requires_grad=True), torch.ones(3)\ny = E.apply(h, w)\nh.mul_(2)\ny.sum().backward()\n",
+        "ok",
+        {(11, "GG105")},
+    ),
+    "written since the context of a function keeps it for its size": (
+        "class E(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x, s):\n        ctx.x = x\n        return x * s\n    @staticmethod\n    def backward(ctx, g):\n        return None, (g + torch.zeros_like(ctx.x)).view(ctx.x.shape)\nw, h = torch.rand(3, requires_grad=True), torch.ones(3)\ny = E.apply(h, w)\nh.mul_(2)\ny.sum().backward()\n",
+        "ok",
+        set(),
+    ),
     "hook registered on a module by every pass": (
         "net = nn.Linear(3, 3)\nseen = []\nfor i in range(8):\n    net.register_forward_hook(lambda m, a, o: seen.append(i))\n    net(torch.rand(2, 3)).sum().backward()\n",
         "ok",

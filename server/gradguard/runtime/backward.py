@@ -190,7 +190,14 @@ class Backward:
     def inside_function(self, backward: Any, node: Any, args: tuple[Any, ...]) -> Any:
         """Runs the backward of a custom Function with the watch on."""
         with self._opened():
-            return backward(node, *args)
+            thread = self._state.thread()
+            before = thread.changed
+            with self._state.looking():
+                thread.changed = self._observers.silent_writes.changed_on(node)
+            try:
+                return backward(node, *args)
+            finally:
+                thread.changed = before
 
     @contextmanager
     def _opened(self) -> Iterator[None]:

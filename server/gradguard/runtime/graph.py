@@ -31,6 +31,7 @@ class SavedTensor:
     writes: later writes to that memory while the node still needed it. snapshot: values before the first write
     that the version counter may not have seen, None if there was none. owner: a view of the
     memory, held while lines are traced to see who writes it. moved: memory that the tensor got since, else 0.
+    on_ctx: an attribute that `forward` gave its `ctx`, of which autograd knows nothing and compares no version.
     """
 
     __slots__ = (
@@ -40,6 +41,7 @@ class SavedTensor:
         "leaf",
         "moved",
         "offset",
+        "on_ctx",
         "owner",
         "record",
         "result",
@@ -70,6 +72,7 @@ class SavedTensor:
         self.snapshot: Any = None
         self.owner: Any = None
         self.moved = 0
+        self.on_ctx = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +252,8 @@ class LiveGraph:
                     for i, item in enumerate(value)
                     if isinstance(item, torch.Tensor) and item.layout is torch.strided
                 )
+        if issubclass(kind, torch.autograd.function.FunctionCtx):
+            saved.extend(_kept_on(node, record))
         if not saved:
             return
         if getattr(node, "_saved_training", False) and "BatchNorm" in type(node).__name__:
@@ -257,7 +262,7 @@ class LiveGraph:
         record.saved = tuple(saved)
         for entry in saved:
             self.by_storage[entry.storage].append(entry)
-            if not entry.leaf:
+            if not (entry.leaf or entry.on_ctx):
                 record.bytes += entry.size
         self.live_bytes += record.bytes
 
@@ -341,6 +346,17 @@ def saved_names(kind: type) -> tuple[str, ...]:
     return tuple(sorted(n for n in raw if hasattr(kind, n)))
 
 
+def _kept_on(ctx: Any, record: NodeRecord) -> list[SavedTensor]:
+    """Tensors that are attributes of a `ctx`."""
+    found = []
+    for name, value in vars(ctx).items():
+        if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+            entry = SavedTensor(record, name, -1, value)
+            entry.on_ctx = True
+            found.append(entry)
+    return found
+
+
 def distinct(writes: list[StorageWrite]) -> list[StorageWrite]:
     """One write of each place in the program, those of statistics left out."""
     seen: set[tuple[int, int]] = set()
@@ -403,12 +419,14 @@ def record_of(node: Any) -> NodeRecord | None:
 
 
 def saved_value(node: Any, entry: SavedTensor) -> Any:
-    """The tensor a node saved; None if it is out of sight, and not sure to be saved or not held.
+    """The tensor a node saved; None if it is out of sight, and not sure to be saved or not held, or gone from a `ctx`.
 
     Raises RuntimeError as torch does: modified in place, or freed.
     """
     if not entry.attribute:
         hidden = entry.record.hidden
         return entry.owner if hidden is not None and hidden.known else None
+    if entry.on_ctx:
+        return getattr(node, entry.attribute, None)
     value = getattr(node, entry.attribute)
     return value if entry.index < 0 else value[entry.index]

@@ -57,8 +57,9 @@ class OptimizerSteps:
                     entries = by_storage.get(storage_of(parameter))
                     if entries:
                         step.versions.append((parameter, parameter._version))
-                        if group.get("fused") and parameter.grad is not None:
-                            for entry in list(entries):
+                        for entry in list(entries) if parameter.grad is not None else ():
+                            # No counter tells of a fused step, and none is compared for what a `ctx` keeps.
+                            if group.get("fused") or entry.on_ctx:
                                 self._observers.silent_writes.before_write(entry, parameter)
         if not given and type(optimizer).__module__.startswith("torch."):
             step.stopped = self._watch().stop()

@@ -36,7 +36,8 @@ class Plan:
     """positions: arguments that are tensors. lists: arguments that are lists of tensors. writes: positions written.
 
     written_names: keyword arguments written (`out=`). foreach_write: it writes a list of tensors, whose versions torch
-    forgets to raise below a dispatch mode. composite: it is only made of others.
+    forgets to raise below a dispatch mode. composite: it is only made of others. reads_values: it is more than a view, and
+    more than a new tensor of the same size.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Plan:
     foreach_write: bool
     copies: bool
     composite: bool
+    reads_values: bool
 
 
 def plan_for(func: Any) -> Plan:
@@ -88,7 +90,12 @@ def plan_for(func: Any) -> Plan:
         name.startswith("_foreach_") and bool(writes),
         name in ("_to_copy", "copy_"),
         _is_composite(func.name()),
+        not (name.endswith("_like") or name.startswith("new_") or any(map(_is_view, schema.returns))),
     )
+
+
+def _is_view(returned: Any) -> bool:
+    return returned.alias_info is not None and not returned.alias_info.is_write
 
 
 def _is_composite(name: str) -> bool:

@@ -19,7 +19,7 @@ import torch
 
 from gradguard.runtime.collect import Findings
 from gradguard.runtime.frames import Frames, Site
-from gradguard.runtime.graph import LiveGraph
+from gradguard.runtime.graph import LiveGraph, SavedTensor
 from gradguard.runtime.tracer import Tracer
 
 MOST_TROUBLES = 20
@@ -43,13 +43,15 @@ class ThreadState:
     """What a thread is doing.
 
     silent: the monitor itself is computing. depth: runs of the autograd engine under way. engine_watched: whether the
-    code that called them is watched. steps: optimizer steps under way.
+    code that called them is watched. steps: optimizer steps under way. changed: what the `ctx` of the custom backward
+    that runs has kept and what was written since, until it is read.
     """
 
     silent: bool = False
     depth: int = 0
     engine_watched: bool = False
     steps: list[OptimizerStep] = field(default_factory=list)
+    changed: list[SavedTensor] = field(default_factory=list)
 
 
 class RunState:

@@ -23,10 +23,11 @@ from gradguard.runtime.graph import (
     StorageWrite,
     distinct,
     node_of,
+    record_of,
     saved_value,
     storage_of,
 )
-from gradguard.runtime.plans import COLLECTIVES
+from gradguard.runtime.plans import COLLECTIVES, Plan
 from gradguard.runtime.run_state import RunState
 
 MOST_ELEMENTS = 262_144
@@ -44,6 +45,8 @@ class SilentWrites:
         self.sampled = False
         # Whether a write was counted cannot be seen for what was saved out of sight: if so, backward raises.
         self._unless_it_raises: list[tuple[BackwardCall, SavedTensor]] = []
+        # What custom backwards of the run under way have read of changed values.
+        self._read: list[SavedTensor] = []
 
     def see_saved(self, node: Any, record: NodeRecord) -> None:
         """A new record: takes the values of what lies in memory that NumPy can write."""
@@ -136,7 +139,7 @@ class SilentWrites:
             if mark is None or mark.record.hooked or mark.record.released:
                 continue
             for entry in mark.record.saved:
-                if id(entry) in suspects:
+                if id(entry) in suspects and not entry.on_ctx:
                     self._check_entry(call, node, entry)
 
     def _check_entry(self, call: BackwardCall, node: Any, entry: SavedTensor) -> None:
@@ -154,8 +157,34 @@ class SilentWrites:
             elif not same:
                 self._unless_it_raises.append((call, entry))
 
+    def changed_on(self, node: Any) -> list[SavedTensor]:
+        """What a custom Function kept as attributes of its `ctx`, and what other values it has now."""
+        record = record_of(node)
+        found: list[SavedTensor] = []
+        for entry in () if record is None else record.saved:
+            value = getattr(node, entry.attribute, None) if entry.on_ctx and entry.writes else None
+            if entry.snapshot is not None and isinstance(value, torch.Tensor):
+                with self.state.silenced(), torch.no_grad():
+                    if not _same(_sample(value.detach(), MOST_ELEMENTS), entry.snapshot.to(value.device)):
+                        found.append(entry)
+        return found
+
+    def see_read(self, plan: Plan, args: Any) -> None:
+        """An operator of a custom backward whose `ctx` has kept what was written since: does it compute from that?"""
+        thread = self.state.thread()
+        values = [args[i] for i in plan.positions if i < len(args)]
+        for i in plan.lists:
+            values.extend(args[i] or () if i < len(args) else ())
+        read = {storage_of(value) for value in values if isinstance(value, torch.Tensor)}
+        for entry in [each for each in thread.changed if (each.moved or each.storage) in read]:
+            thread.changed.remove(entry)
+            self._read.append(entry)
+
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         """The backward that `check` looked forward to has ended."""
+        read, self._read = self._read, []
+        for entry in read:
+            self._report(call, entry)
         waiting = [entry for asked, entry in self._unless_it_raises if asked is call]
         if waiting:
             self._unless_it_raises = [pair for pair in self._unless_it_raises if pair[0] is not call]
@@ -165,7 +194,7 @@ class SilentWrites:
     def _report(self, call: BackwardCall, entry: SavedTensor) -> None:
         record = entry.record
         related: list[tuple[Where, str]] = [
-            (record.site.inner, f"`{record.op}` saved the tensor here"),
+            (record.site.inner, f"`{record.op}` {'keeps' if entry.on_ctx else 'saved'} the tensor here"),
             (call.site.inner, "this backward reads the changed values"),
         ]
         told = False
@@ -177,7 +206,7 @@ class SilentWrites:
         for write in distinct(entry.writes):
             if write.kind != "host":
                 told = True
-                self._add(write.site.inner, _what(write), related)
+                self._add(write.site.inner, _what(write, entry), related)
         for write in entry.writes:
             if write.kind == "statistics":
                 told = True
@@ -197,7 +226,7 @@ class SilentWrites:
         self.state.findings.add("GG105", where, message, Severity.WARNING, related)
 
 
-def _what(write: StorageWrite) -> str:
+def _what(write: StorageWrite, entry: SavedTensor) -> str:
     if write.kind == "optimizer":
         return "The optimizer changes parameters that backward still needs, unseen by the version counter"
     if write.kind == "replaced":
@@ -208,6 +237,9 @@ def _what(write: StorageWrite) -> str:
     if place is not None and write.op == "broadcast_" and "broadcast" not in lines.call_names(place):
         # DistributedDataParallel sends the buffers of rank 0 in front of a forward.
         target = "a buffer"
+    if entry.on_ctx:
+        kept = f"which `ctx.{entry.attribute}` of `{entry.record.op}` still keeps for backward, unseen by autograd"
+        return f"`{target or write.op}` is written, {kept}"
     how = "by a collective" if collective else "behind autograd's back"
     target = target if target == "a buffer" else f"`{target or write.op}`"
     return f"{target} is written {how} while backward still needs the old values"

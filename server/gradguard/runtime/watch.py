@@ -135,6 +135,8 @@ class Watch:
             observers.host_syncs.see(plan, kwargs, args, frame)
         if not observers.host_syncs.steps and not self._thread.depth:
             observers.host_syncs.see_pass(plan, frame)
+        if self._thread.changed and plan.reads_values:
+            observers.silent_writes.see_read(plan, args)
         needs = self._needs_grad(plan, args)
         if plan.drops or plan.lifts:
             observers.gradients.see_drop(plan, args, needs, frame)
