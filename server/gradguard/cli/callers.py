@@ -23,6 +23,7 @@ from gradguard.check.settings import Settings
 from gradguard.check.workspace import Workspace
 from gradguard.cli import discover
 from gradguard.cli.cache import Cache, digest
+from gradguard.disk.links import Bounds
 from gradguard.disk.reading import Unreadable, read_bytes
 
 FILES = 5_000
@@ -117,7 +118,8 @@ def outside(folders: Iterable[str], covered: Sequence[str]) -> list[str]:
     """Those of some folders that lie in none of the covered ones, nor in another of them."""
     kept: list[str] = []
     for folder in sorted(set(folders), key=len):
-        if not any(_inside(folder, each) for each in (*map(os.path.realpath, covered), *kept)):
+        taken = [*covered, *kept]
+        if not taken or not Bounds(taken).holds_folder(folder):
             kept.append(folder)
     return kept
 
@@ -165,10 +167,6 @@ def _last(imported: Import, importer: str) -> str:
 def _called(path: str) -> str:
     folder, name = os.path.split(path)
     return os.path.basename(folder) if name == "__init__.py" else os.path.splitext(name)[0]
-
-
-def _inside(path: str, folder: str) -> bool:
-    return os.path.join(os.path.realpath(path), "").startswith(os.path.join(folder, ""))
 
 
 def _imports_of(paths: Sequence[str], cache: Cache | None) -> dict[str, Imports]:

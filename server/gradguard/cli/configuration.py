@@ -94,7 +94,7 @@ class Configuration:
 
 def assumed(wanted: str | None) -> str | None:
     """The torch release that `--torch` asks for, or the one installed; None for the newest known."""
-    return (None if wanted == AUTO else wanted) or torch_beside() or None
+    return Settings(torch=wanted or AUTO).assuming(torch_beside()).release
 
 
 def command_line_layer(

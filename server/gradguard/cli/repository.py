@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from gradguard.cli.cells import InCell
 from gradguard.cli.result import Outcome, Trouble
+from gradguard.disk.links import Projects
 from gradguard.findings import Finding, Limit, Related
 from gradguard.report.findings import LineOf
 
@@ -20,7 +21,7 @@ Placed = TypeVar("Placed", Finding, Related, Limit, Trouble)
 def from_root(outcome: Outcome, line_of: LineOf) -> tuple[Outcome, LineOf]:
     """The same with its paths from the root of the repository that the working folder lies in, where there is one."""
     here = os.getcwd()
-    root = _root(here)
+    root = Projects(working_folder=False).repository(here)
     if root in ("", here):
         return outcome, line_of
     shown: dict[str, str] = {}
@@ -54,13 +55,3 @@ def from_root(outcome: Outcome, line_of: LineOf) -> tuple[Outcome, LineOf]:
     return renamed, lambda path, number: line_of(
         path if isinstance(path, InCell) else shown.get(path, path), number
     )
-
-
-def _root(folder: str) -> str:
-    """The nearest folder with a `.git`, empty without one."""
-    while not os.path.exists(os.path.join(folder, ".git")):
-        outer = os.path.dirname(folder)
-        if outer == folder:
-            return ""
-        folder = outer
-    return folder

@@ -94,7 +94,7 @@ class Projects:
         return (around,) if not self._here or self._is_here(real) else (around, self._here)
 
     def _around(self, real: str) -> str:
-        repository = self._repository(real)
+        repository = self.repository(real)
         if repository:
             return repository
         return self._around_here if self._is_here(real) else _package(real)
@@ -111,7 +111,7 @@ class Projects:
         self._real[folder] = real
         return real
 
-    def _repository(self, folder: str) -> str:
+    def repository(self, folder: str) -> str:
         """The nearest folder with a `.git`, empty without one."""
         below = []
         while folder not in self._repositories:

@@ -21,7 +21,7 @@ from gradguard.disk.folder import Folder
 from gradguard.disk.reading import Unreadable
 from gradguard.runtime.launchers import Rank
 from gradguard.runtime.parts import from_bytes, merged, to_bytes
-from gradguard.runtime.report import LAST_RUN, RunReport
+from gradguard.runtime.report import LAST_RUN, RunReport, own_folder
 
 FOLDER = "GRADGUARD_RANKS"
 """Environment variable by which a watched program tells what it starts where to leave its report."""
@@ -127,11 +127,10 @@ class Member:
 
     def _open(self, make: bool = False) -> Folder:
         with Folder.open(self.root) as root:
-            if make:
-                with root.below([LAST_RUN.parts[0]], make=True, mode=0o777) as own:
-                    if own.look(".gitignore") is None:
-                        own.write(".gitignore", b"*\n")
-            return root.below([LAST_RUN.parts[0], self.name], make=make)
+            if not make:
+                return root.below([LAST_RUN.parts[0], self.name])
+            with own_folder(root) as own:
+                return own.below([self.name], make=True)
 
     def _merged(self, here: Folder, own: RunReport) -> RunReport:
         parts = []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -269,12 +270,19 @@ def _figures(report: RunReport, root: Path) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def own_folder(root: Folder) -> Iterator[Folder]:
+    """Where a run leaves what it tells, below the folder it ran in; git ignores it. Raises OSError if it cannot be made."""
+    with root.below([LAST_RUN.parts[0]], make=True, mode=0o777) as own:
+        if own.look(".gitignore") is None:
+            own.write(".gitignore", b"*\n")
+        yield own
+
+
 def write_last_run(report: RunReport, root: Path) -> None:
     """Writes the file whole or not at all, and through no link. Raises OSError if it cannot be written."""
     data = json.dumps(last_run(report, root), indent=1) + "\n"
-    with Folder.open(root) as here, here.below([LAST_RUN.parts[0]], make=True, mode=0o777) as own:
-        if own.look(".gitignore") is None:
-            own.write(".gitignore", b"*\n")
+    with Folder.open(root) as here, own_folder(here) as own:
         own.write(LAST_RUN.name, data.encode())
 
 

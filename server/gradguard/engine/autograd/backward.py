@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gradguard.engine.autograd import layout
 from gradguard.engine.autograd.machine import WRITTEN, current_node, gradient_overwritten, requires_grad
@@ -191,11 +191,16 @@ def check_saved(
                 fact,
                 write_fact(w, tensor, seen=w in writes),
                 backward_at,
-                carried if w.kind == "step" and w.counted else None,
+                _with_shapes(run, carried) if carried and w.kind == "step" and w.counted else None,
             ),
             [(kept_by, one) for one in at[:MAX_INSTANCES]],
         )
     return False
+
+
+def _with_shapes(run: Run, carried: SecondBackward) -> SecondBackward:
+    """The same with what the loop holds now: it is asked for only where something is told."""
+    return replace(carried, shapes=shapes_held.shapes(run, carried.place))
 
 
 def _kept_old(w: Write, saved: Saved) -> bool:
@@ -456,16 +461,7 @@ def _carried_over(run: Run, node: Node, how: _Reached) -> SecondBackward | None:
     at = how.via.bound_at or how.via.created
     certain = how.certain and node.certain
     return SecondBackward(
-        at,
-        certain,
-        node.walked,
-        node.walked,
-        at,
-        how.via.bound_name,
-        node.op,
-        node.place,
-        True,
-        shapes=shapes_held.shapes(run, at),
+        at, certain, node.walked, node.walked, at, how.via.bound_name, node.op, node.place, True
     )
 
 

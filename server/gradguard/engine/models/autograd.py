@@ -208,9 +208,13 @@ def _function_result(
     node = machine.record(run, cls.name, call.place, inputs, certain=needs is True)
     kept = tensors_in(context.attributes.get("saved_tensors"))
     node.frees = bool(kept) if needs else None
-    attributes_read = contexts.read_by(classes.class_lookup(cls, "backward"))
-    for name, value in context.attributes.items():
-        for tensor in tensors_in(value) if name != "saved_tensors" else ():
+    attributes = {
+        name: tensors_in(value) for name, value in context.attributes.items() if name != "saved_tensors"
+    }
+    keeps = any(attributes.values())
+    attributes_read = contexts.read_by(classes.class_lookup(cls, "backward")) if keeps else None
+    for name, held in attributes.items():
+        for tensor in held:
             tensor.memory.held = True
             if attributes_read is None or name in attributes_read:
                 machine.save(

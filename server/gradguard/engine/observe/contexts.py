@@ -71,22 +71,14 @@ def read_by(backward: Value) -> frozenset[str] | None:
     inside = walk(backward.node)
     named = [one.arg for one in (*backward.node.args.posonlyargs, *backward.node.args.args)]
     context = named[0] if named else ""
-    described: set[ast.AST] = set()
-    reached: set[ast.AST] = set()
-    for node in inside:
-        if not isinstance(node, ast.Attribute):
-            continue
-        if node.attr in DESCRIBES:
-            described.add(node.value)
-        if isinstance(node.value, ast.Name) and node.value.id == context:
-            reached.add(node.value)
-    read = {
-        node.attr
-        for node in inside
-        if isinstance(node, ast.Attribute) and node.value in reached and node not in described
+    members = [node for node in inside if isinstance(node, ast.Attribute)]
+    taken = {
+        node.value: node for node in members if isinstance(node.value, ast.Name) and node.value.id == context
     }
-    whole = any(isinstance(node, ast.Name) and node.id == context and node not in reached for node in inside)
-    return None if whole else frozenset(read)
+    if any(isinstance(node, ast.Name) and node.id == context and node not in taken for node in inside):
+        return None
+    described = {node.value for node in members if node.attr in DESCRIBES}
+    return frozenset(node.attr for node in taken.values() if node not in described)
 
 
 DESCRIBES = frozenset({

@@ -19,7 +19,6 @@ from gradguard.engine.domain.spelling import source_text
 from gradguard.engine.domain.tensors import Place, Tensor
 from gradguard.engine.domain.values import ListV, Sym, TupleV, Value
 from gradguard.engine.observe import reads
-from gradguard.engine.state.notes import Read
 from gradguard.engine.state.run import Run
 
 _NUMBERS = frozenset({"number", "int", "index", "bool"})
@@ -164,6 +163,4 @@ def _note(
         run.statement,
         source=source,
     )
-    read = Read(len(run.guards), event=event, loop=loop, node=None, order=run.tick(), data=data)
-    read.iteration = loop.iteration if loop is not None else 0
-    run.reads.append(read)
+    reads.noted(run, event, loop, data=data)

@@ -13,8 +13,8 @@ from gradguard.engine.domain.spelling import source_text
 from gradguard.engine.domain.tensors import Tensor
 from gradguard.engine.domain.values import Frame, ListV, Value, tensors_in
 from gradguard.engine.observe import places_kept, reads
-from gradguard.engine.state.notes import Read
 from gradguard.engine.state.run import Run
+from gradguard.source.nodes import walk
 
 _SMALL = re.compile(r"loss|acc|err|metric|total|norm|count|score|mean|sum|num", re.IGNORECASE)
 """Names of numbers: to collect them on the device and to read them once is right."""
@@ -49,9 +49,7 @@ def note(run: Run, frame: Frame, owner: ListV, value: Value, node: ast.AST) -> N
         False,
         statement,
     )
-    read = Read(len(run.guards), event=event, loop=loop, node=None, order=run.tick())
-    read.iteration = loop.iteration
-    run.reads.append(read)
+    reads.noted(run, event, loop)
 
 
 def _piles(tensor: Tensor) -> bool:
@@ -64,4 +62,4 @@ def _piles(tensor: Tensor) -> bool:
 
 def _made_inside(owner: ListV, loop: ast.AST) -> bool:
     """Whether each pass of the loop has a list of its own."""
-    return owner.made is not None and any(owner.made.node is part for part in ast.walk(loop))
+    return owner.made is not None and any(owner.made.node is part for part in walk(loop))

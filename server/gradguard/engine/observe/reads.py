@@ -10,7 +10,7 @@ from dataclasses import replace
 from gradguard.engine.domain.events import DeviceCopy, DeviceUse, HostRead
 from gradguard.engine.domain.loops import Loop
 from gradguard.engine.domain.spelling import source_text
-from gradguard.engine.domain.tensors import Tensor
+from gradguard.engine.domain.tensors import Node, Tensor
 from gradguard.engine.domain.values import Frame, Reading
 from gradguard.engine.state.notes import Read
 from gradguard.engine.state.run import Run
@@ -57,7 +57,14 @@ def host_read(
         checks=checks,
         mixed=mixed,
     )
-    read = Read(len(run.guards), event=event, loop=loop, node=tensor.node, order=run.tick())
+    return noted(run, event, loop, node=tensor.node)
+
+
+def noted(
+    run: Run, event: DeviceUse, loop: Loop | None, *, node: Node | None = None, data: Hashable = None
+) -> Read:
+    """Remember a use of the device until the loop around it has ended; node, data: see `Read`."""
+    read = Read(len(run.guards), event=event, loop=loop, node=node, order=run.tick(), data=data)
     read.iteration = loop.iteration if loop is not None else 0
     run.reads.append(read)
     return read

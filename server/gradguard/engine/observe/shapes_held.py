@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from gradguard.engine.domain.tensors import Place, Tensor
 from gradguard.engine.domain.values import DictV, Frame, Instance, ListV, Sym, TupleV, Value
 from gradguard.engine.state.run import Run
+from gradguard.source.nodes import walk
 
 DEEPEST = 3
 Shapes = tuple[tuple[str, str], ...]
@@ -51,7 +52,7 @@ def shape(value: Value, depth: int = 0) -> str:
 
 
 def _bound(node: ast.AST) -> Iterator[str]:
-    for part in ast.walk(node):
+    for part in walk(node):
         if isinstance(part, (ast.Name, ast.Attribute)) and isinstance(part.ctx, ast.Store):
             yield ast.unparse(part)
 
